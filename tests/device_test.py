@@ -3,9 +3,9 @@ Without a GPU: the sentences of those who ask for one.
 
 usage: device_test.py NETMEND [fast|slow]
 """
-import math, os, tempfile, unittest
+import json, math, os, struct, subprocess, sys, tempfile, unittest
 
-from shell import Case, OneFolder, main, must, read, run
+from shell import NETMEND, Case, OneFolder, main, must, quick, read, run
 
 with tempfile.TemporaryDirectory() as folder:
     GPU = run("lab", "new", "mlp:4-3-2", "-o", os.path.join(folder, "m.onnx"), "--device", "cuda").returncode == 0
@@ -19,12 +19,21 @@ class Asked(Case):
         self.refused("eval", "m.onnx", "--data", "glyphs:test", "--device", "tpu", words=["tpu"])
         self.refused("eval", "m.onnx", "--data", "glyphs:test", "--device", "cuda:77", words=["cuda:77"])
         self.refused("eval", "m.onnx", "--data", "glyphs:test", "--precision", "tf32", words=["--device cuda"])
-        self.refused("eval", "m.onnx", "--data", "glyphs:test", "--precision", "half", words=["half"])
+        self.refused("eval", "m.onnx", "--data", "glyphs:test", "--precision", "half", words=["--device cuda"])
+        self.refused("eval", "m.onnx", "--data", "glyphs:test", "--precision", "fp8", words=["fp8", "bf16"])
 
     @unittest.skipIf(GPU, "there is a GPU here")
     def test_without_a_gpu_one_sentence_says_what_to_do(self):
         must("lab", "new", "mlp:784-8-10", "-o", "m.onnx")
         self.refused("eval", "m.onnx", "--data", "glyphs:test", "--device", "cuda", words=["--device out"])
+
+    @unittest.skipIf(GPU, "there is a GPU here")
+    def test_auto_without_a_gpu_is_the_cpu(self):
+        must("lab", "new", "mlp:784-8-10", "-o", "m.onnx")
+        told = run("eval", "m.onnx", "--data", "glyphs:test", "--device", "auto", "--anyway")
+        self.assertIn("--device auto: the CPU", told.stderr)
+        self.assertEqual(run("eval", "m.onnx", "--data", "glyphs:test", "--anyway", "--quiet").stdout.splitlines()[-3:-1],
+                         told.stdout.splitlines()[-3:-1])
 
 
 @on_gpu
@@ -104,6 +113,136 @@ class Alike(OneFolder):
             self.json("eval", "lenet5-trained.onnx", "--data", "glyphs:test", "--device", "cuda", "--out", f"eval-{out}")
             told.append(read(f"eval-{out}/samples.csv"))
         self.assertEqual(told[0], told[1])
+
+
+    def test_auto_takes_the_gpu_for_much_work_alone(self):
+        few = run("eval", "lenet5-trained.onnx", "--data", "glyphs:test", "--limit", 100, "--device", "auto")
+        self.assertIn("--device auto: the CPU", few.stderr)
+        must("lab", "new", "resnet20", "-o", "resnet20.onnx")
+        images("images.npz", 5000, (3, 32, 32))
+        much = run("stress", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--method", "pgd", "--all", "--device", "auto", "--jobs", 1,
+                   "--anyway", "--eps", 0.01, "--limit", 2000, "-o", "a.npz")
+        self.assertIn("--device auto: the GPU", much.stderr)
+
+    def test_half_precision_predicts_nearly_the_same(self):
+        whole = self.json("eval", "lenet5-trained.onnx", "--data", "glyphs:test", "--device", "cuda", "--out", "whole")
+        for precision in ("tf32", "half", "bf16"):
+            told = self.json("eval", "lenet5-trained.onnx", "--data", "glyphs:test", "--device", "cuda", "--precision", precision, "--out", precision)
+            self.assertAlmostEqual(told["accuracy"], whole["accuracy"], delta=0.01, msg=precision)
+            self.assertAlmostEqual(told["loss"], whole["loss"], delta=0.02 + 0.05 * whole["loss"], msg=precision)
+
+    def test_arachne_and_surgical_repairs_are_as_good_as_on_the_cpu(self):
+        must("lab", "plant", "lenet5-trained.onnx", "--kind", "random-weights", "--data", "glyphs:test", "--at-least", 2, "-o", "hurt.onnx", "--truth",
+             "hurt.json")
+        for method in ("surgical", "arachne"):
+            gained = []
+            for device in ("cpu", "cuda"):
+                done = run("repair", "hurt.onnx", "--data", "glyphs:test", "--limit", 3000, "--method", method, "--budget", "quick", "--device", device,
+                           "-o", f"mended-{device}.onnx", "--out", f"repair-{method}-{device}", "--json")
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                gained.append(json.loads(done.stdout)["after"]["accuracy"])
+            self.assertAlmostEqual(gained[0], gained[1], delta=0.03, msg=method)
+
+
+def images(path, count, shape):
+    """Random images, as an NPZ file that is not compressed."""
+    import io, random, zipfile
+    draw = random.Random(1)
+    bytes_of = {"x": (b"".join(struct.pack("<f", draw.random()) for _ in range(shape[0] * shape[1] * shape[2])) * count, (count, *shape), "<f4"),
+                "y": (b"".join(struct.pack("<q", i % 10) for i in range(count)), (count,), "<i8")}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, (content, size, kind) in bytes_of.items():
+            header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {size}, }}"
+            header += " " * (63 - (len(header) + 10) % 64) + "\n"
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content)
+
+
+@on_gpu
+class Lost(OneFolder):
+    """A GPU that goes away while it is used (shim/lost_gpu.cc)."""
+
+    @classmethod
+    def make(cls):
+        must("lab", "new", "lenet5", "-o", "lenet5.onnx", "--seed", 3)
+        must("train", "lenet5.onnx", "--data", "glyphs", "--limit", 2000, "--epochs", 1, "-o", "trained.onnx", "--out", "t")
+
+    def test_the_error_is_a_sentence_and_nothing_is_half_written(self):
+        shim = os.path.join(os.path.dirname(NETMEND), "liblost_gpu.so")
+        self.assertTrue(os.path.exists(shim), "the tests' own library is not there")
+        for words in (["eval", "trained.onnx", "--data", "glyphs:test"],
+                      ["stress", "trained.onnx", "--data", "glyphs:test", "--method", "pgd", "--limit", "200", "-o", "made.npz"],
+                      ["train", "lenet5.onnx", "--data", "glyphs", "--limit", "2000", "--epochs", "2", "-o", "made.onnx"]):
+            for after in (30, 300):
+                environment = {**os.environ, "LD_PRELOAD": shim, "NETMEND_LOST_AFTER": str(after)}
+                done = subprocess.run([NETMEND, *words, "--device", "cuda", "--out", "lost"], env=environment, capture_output=True, text=True, timeout=120)
+                said = (words[0], after, done.returncode, done.stderr[-600:])
+                if done.returncode == 0:  # it was done before
+                    self.assertGreater(after, 100, said)
+                    continue
+                self.assertEqual(done.returncode, 2, said)
+                self.assertIn("error:", done.stderr, said)
+                self.assertTrue("CUDA" in done.stderr or "GPU" in done.stderr, said)
+                for made in ("made.npz", "made.onnx"):
+                    self.assertFalse(os.path.exists(made), said)
+
+
+HOG = """
+import sys, torch
+free, whole = torch.cuda.mem_get_info()
+keep = torch.empty(free - int(float(sys.argv[1]) * 2**30), dtype=torch.uint8, device="cuda")
+print("full", flush=True)
+sys.stdin.read()
+"""
+
+
+@on_gpu
+class Full(OneFolder):
+    """Another program has taken nearly all of the GPU's memory."""
+
+    @classmethod
+    def make(cls):
+        must("lab", "new", "resnet20", "-o", "resnet20.onnx", "--seed", 3)
+        images("images.npz", 8192, (3, 32, 32))
+
+    def full(self, left):
+        hog = subprocess.Popen([sys.executable, "-c", HOG, str(left)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if hog.stdout.readline().strip() != "full":
+            self.skipTest("needs PyTorch with CUDA in this Python")
+        return hog
+
+    def test_passes_go_in_parts_and_say_so(self):
+        words = ["eval", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--device", "cuda", "--anyway", "--json"]
+        alone = must(*words, "--out", "alone")
+        hog = self.full(3)
+        try:
+            told = run(*words, "--out", "beside")
+        finally:
+            hog.communicate("")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertIn("in parts", told.stderr)
+        one, other = json.loads(alone.stdout), json.loads(told.stdout)
+        self.assertEqual(one["samples"], other["samples"])
+        self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)
+
+    def test_attacks_begin_again_with_fewer_inputs(self):
+        words = ["stress", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--limit", 4000, "--all", "--method", "fgsm", "--device", "cuda", "--anyway",
+                 "-o", "a.npz", "--out", "s"]
+        hog = self.full(3)
+        try:
+            told = run(*words)
+        finally:
+            hog.communicate("")
+        self.assertIn(told.returncode, (0, 1), told.stderr)
+        self.assertTrue("beginning again with fewer inputs" in told.stderr or "in parts" in told.stderr, told.stderr)
+
+    def test_a_training_step_that_does_not_fit_is_told(self):
+        hog = self.full(2)
+        try:
+            told = run("train", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--batch", 8192, "--epochs", 1, "--device", "cuda", "-o", "t.onnx")
+        finally:
+            hog.communicate("")
+        self.assertEqual(told.returncode, 2, told.stderr)
+        self.assertIn("--batch", told.stderr)
 
 
 def read_file(path):

@@ -39,8 +39,9 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_option("--seed", common.seed, "Random seed")->capture_default_str();
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
-  app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app->add_option("--precision", common.precision, "Precision of matrix products on a GPU: float32 or tf32")
+  app->add_option("--device", common.device, "cpu, cuda, cuda:N, or auto: a GPU where the work is worth it")
+      ->capture_default_str();
+  app->add_option("--precision", common.precision, "On a GPU: float32, tf32 (products), half or bf16 (passes)")
       ->capture_default_str();
   app->add_option("--memory", common.memory,
                   "Memory limit for tensors, for example 8G (default: most of what is free)");
@@ -211,6 +212,7 @@ int run(int argc, char** argv, const Program& program) {
   for (const Product& product : products)
     if (product.option->count() > 0 || !product.path->empty()) claim_product(*product.path, product.flag);
   const int status = action();
+  if (program.finish) program.finish();
   tell_traffic(common);
   flush_output();
   // Also where Ctrl-C came too late to stop anything: whoever pressed it wants nothing to follow.
@@ -235,6 +237,11 @@ int run_and_tell(int argc, char** argv, const Program& program) {
   try {
     return run(argc, argv, program);
   } catch (const InputError& error) {
+    if (program.begin_again && cluster::size() == 1 && program.begin_again(error)) {
+      tell("note: " + in_short(error.what()) + "; beginning again with fewer inputs at once");
+      flush_output();
+      execv("/proc/self/exe", argv);
+    }
     tell("error: " + in_short(error.what()));
     if (!error.hint().empty()) tell("  " + in_short(error.hint()));
     return 2;

@@ -255,7 +255,8 @@ int lab_new(const Common& common, const NewOptions& options);
 
 struct RunOptions {
   std::string model, folder;
-  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> inputs, outputs, carry;
+  std::string sequences;
   bool float64 = false;
 };
 int lab_run(const Common& common, const RunOptions& options);

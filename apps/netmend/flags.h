@@ -94,6 +94,9 @@ void add_describe(CLI::App& lab, Action& action);  ///< lab commands
 struct Program {
   void (*add)(CLI::App& app, Options& options, Action& action);
   void (*prepare)();
+  void (*finish)() = nullptr;  ///< after a command that did not fail
+  /// Whether the command may go through with fewer inputs at once, which are then in the environment.
+  bool (*begin_again)(const std::exception& error) = nullptr;
 };
 /// Returns the exit status.
 int run_program(int argc, char** argv, const Program& program);

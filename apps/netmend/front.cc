@@ -59,7 +59,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               lab merge    merge the shards of a pass
   Start here  demo         a tour on generated data: trains a network, plants faults, finds and repairs them
 
-  Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda  --memory 8G
+  Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda|auto  --memory 8G
               --out DIR (the run folder)  -o FILE (what the command makes)
 
 new here? netmend demo

@@ -14,6 +14,10 @@ namespace netmend::app {
 /// The flags as a session takes them.
 session::Request request_of(const Common& common, const CaseOptions& options);
 
+/// `--device auto` before anything is opened: "auto" where the command decides it by its work, else a device, which is
+/// told.
+std::string settle_device(const Common& common);
+
 /// Do model and data belong together? Tells what was looked at unless the output is JSON. The exit status when the
 /// command must stop: a blocker without --anyway, which is printed as JSON where that was asked for.
 struct Examined {

@@ -36,7 +36,7 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
   request.clip = options.clip;
   request.validation = options.validation, request.epochs = options.epochs, request.batch = options.batch;
   request.limit = options.limit, request.seed = common.seed, request.jobs = common.jobs;
-  request.quiet = common.quiet, request.device = common.device;
+  request.quiet = common.quiet, request.device = common.device, request.precision = common.precision;
   // What holds for both splits is told of each of them: once is enough.
   request.note = [&common, told = std::make_shared<std::set<std::string>>()](const std::string& line) {
     if (told->insert(line).second) say(common, printable(line));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <map>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -22,8 +23,40 @@ namespace {
 
 at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
   at::ScalarType type = tensor.scalar_type();
-  if (request.precision == at::kDouble && type == at::kFloat) type = at::kDouble;
+  if (type == at::kFloat) type = request.precision;
   return tensor.to(request.device, type);
+}
+
+/// Inputs whose numbers an operator reads on the CPU, to know shapes and axes. Were they on a GPU, each would make a
+/// worker wait for it.
+bool reads_numbers(const Node& node, size_t slot) {
+  static const std::map<std::string, std::vector<size_t>> kSlots = {
+      {"AffineGrid", {1}}, {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumProd", {1}},
+      {"CumSum", {1}}, {"DFT", {1, 2}}, {"Dropout", {1, 2}}, {"Expand", {1}}, {"MaxUnpool", {2}}, {"OneHot", {1}},
+      {"Pad", {1, 3}}, {"Pow", {1}}, {"Reshape", {1}}, {"Resize", {1, 2, 3}}, {"STFT", {1, 3}},
+      {"Slice", {1, 2, 3, 4}}, {"Split", {1}}, {"Squeeze", {1}}, {"Tile", {1}}, {"TopK", {1}}, {"Trilu", {1}},
+      {"Unsqueeze", {1}}, {"Upsample", {1}}};
+  if (node.op.starts_with("Reduce")) return slot == 1;
+  const auto found = kSlots.find(node.op);
+  return node.domain.empty() && found != kSlots.end() &&
+         std::find(found->second.begin(), found->second.end(), slot) != found->second.end();
+}
+
+/// Constants that are nothing but such numbers.
+std::unordered_set<ValueId> numbers_of(const Graph& graph) {
+  constexpr int64_t kMost = 64;
+  std::unordered_set<ValueId> numbers, others;
+  for (const Node& node : graph.nodes)
+    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
+      const ValueId id = node.inputs[slot];
+      if (id == kAbsent || !graph.is_constant(id)) continue;
+      const int64_t count = graph.constant(id).numel();
+      const bool only = reads_numbers(node, slot) && count <= (node.op == "Pow" ? 1 : kMost);
+      (only ? numbers : others).insert(id);
+    }
+  for (ValueId id : graph.outputs) others.insert(id);
+  std::erase_if(numbers, [&](ValueId id) { return others.contains(id); });
+  return numbers;
 }
 
 }  // namespace
@@ -94,6 +127,7 @@ std::vector<const Node*> Executor::Plan::followers(size_t n, const std::vector<s
 
 void Executor::Plan::build() {
   std::vector<bool> needed = needed_nodes(graph, request.given, request.wanted);
+  const std::unordered_set<ValueId> numbers = numbers_of(graph);
   std::vector<int> slot(graph.values.size(), -1);
   auto slot_of = [&](ValueId id) {
     if (id == kAbsent) return -1;
@@ -101,7 +135,9 @@ void Executor::Plan::build() {
     if (at < 0) {
       at = int(constants.size());
       constants.emplace_back();
-      if (graph.is_constant(id)) constants.back() = to_carrier(graph.constant(id), request);
+      if (graph.is_constant(id))
+        constants.back() =
+            numbers.contains(id) ? graph.constant(id).to(at::kCPU) : to_carrier(graph.constant(id), request);
     }
     return at;
   };
@@ -156,7 +192,10 @@ Executor::Executor(const Graph& graph, Request request) {
   plan->graph = graph;
   ops::require_supported(graph, needed_nodes(graph, plan->request.given, plan->request.wanted));
   at::NoGradGuard no_grad;
-  for (auto& [id, constant] : plan->graph.constants) constant.value = to_carrier(constant.value, plan->request);
+  // What is folded is computed as the file says; half precision begins with the plan.
+  Request whole = plan->request;
+  if (whole.precision != at::kDouble) whole.precision = at::kFloat;
+  for (auto& [id, constant] : plan->graph.constants) constant.value = to_carrier(constant.value, whole);
   if (plan->request.mode == Mode::kFast) optimise(plan->graph, plan->request);
   plan->build();
   finish_device_work();  // workers read the constants by streams of their own
@@ -222,8 +261,8 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
       [&] { step.kernel(call); });
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
-    if (request.precision == at::kDouble && outputs[i].defined() && outputs[i].scalar_type() == at::kFloat)
-      outputs[i] = outputs[i].to(at::kDouble);
+    if (request.precision != at::kFloat && outputs[i].defined() && outputs[i].scalar_type() == at::kFloat)
+      outputs[i] = outputs[i].to(request.precision);
     slots[size_t(step.outputs[i])] = outputs[i];
   }
   if (options.trace) options.trace(step.node, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()});
@@ -244,12 +283,14 @@ std::vector<at::Tensor> Executor::run(std::span<const at::Tensor> given, const R
   uint64_t seed = options.seed;
   for (const Plan::Step& step : plan.steps) plan.run_step(step, slots, options, seed += 0x9e3779b97f4a7c15u);
 
+  const bool halves = plan.request.precision == at::kHalf || plan.request.precision == at::kBFloat16;
   std::vector<at::Tensor> wanted;
   for (size_t i = 0; i < plan.wanted.size(); ++i) {
     size_t at = size_t(plan.wanted[i]);
     wanted.push_back(plan.constants[at].defined() ? plan.constants[at] : slots[at]);
     if (!wanted.back().defined())
       fail("{} was not made by its node", plan.graph.values[size_t(plan.request.wanted[i])].name);
+    if (halves && wanted.back().scalar_type() == plan.request.precision) wanted.back() = wanted.back().to(at::kFloat);
   }
   return wanted;
 }

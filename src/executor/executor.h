@@ -24,7 +24,9 @@ struct Request {
   std::vector<model::ValueId> given;   ///< empty: the graph's inputs
   std::vector<model::ValueId> wanted;  ///< empty: the graph's outputs
   Mode mode = Mode::kFast;
-  at::ScalarType precision = at::kFloat;  ///< kDouble computes everything that is float32 in the file in float64
+  /// What is float32 in the file is carried so: kDouble to check rounding, kHalf and kBFloat16 for speed on a GPU, in
+  /// Mode::kFast. Wanted values of half precision come back as float32.
+  at::ScalarType precision = at::kFloat;
   at::Device device = at::kCPU;
 };
 
@@ -34,6 +36,13 @@ struct RunOptions {
   /// Called after each node with its index, inputs and outputs.
   std::function<void(int node, std::span<const at::Tensor> inputs, std::span<const at::Tensor> outputs)> trace;
 };
+
+/// The tensor on the device. On its way to a GPU it goes through pinned memory, so that the copy runs beside what
+/// other workers compute.
+at::Tensor brought(const at::Tensor& tensor, at::Device device);
+
+/// Of passes without gradients, as `--precision` says (use_device).
+at::ScalarType pass_precision();
 
 class Executor {
  public:

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -25,6 +26,8 @@
 #include "base/escape.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "executor/executor.h"
+#include "model/guard.h"
 
 namespace netmend::executor {
 namespace {
@@ -198,6 +201,7 @@ void start_runtime(int64_t budget) {
 namespace {
 
 at::Device device_in_use = at::kCPU;
+at::ScalarType carried_in_passes = at::kFloat;
 
 /// The CUDA runtime's own, which LibTorch has loaded; its headers are not needed for two numbers.
 std::pair<int64_t, int64_t> free_and_all() {
@@ -241,8 +245,10 @@ void enter_worker() {
 }
 
 void use_device(const std::string& device, const std::string& precision) {
-  if (precision != "float32" && precision != "tf32")
-    fail("--precision {}: float32 and tf32 are supported", printable(precision));
+  static const std::map<std::string, at::ScalarType> kCarriers = {
+      {"float32", at::kFloat}, {"tf32", at::kFloat}, {"half", at::kHalf}, {"bf16", at::kBFloat16}};
+  if (!kCarriers.contains(precision))
+    fail("--precision {}: float32, tf32, half and bf16 are supported", printable(precision));
   device_in_use = at::Device(device);
   if (device_in_use.is_cpu() && precision != "float32")
     throw InputError(fmt::format("--precision {} needs a GPU", precision), "Add --device cuda, or leave it out.");
@@ -251,7 +257,8 @@ void use_device(const std::string& device, const std::string& precision) {
   c10::impl::VirtualGuardImpl devices(device_in_use.type());
   devices.setDevice(device_in_use);
   at::Context& context = at::globalContext();
-  context.setAllowTF32CuBLAS(precision == "tf32"), context.setAllowTF32CuDNN(precision == "tf32");
+  context.setAllowTF32CuBLAS(precision != "float32"), context.setAllowTF32CuDNN(precision != "float32");
+  carried_in_passes = kCarriers.at(precision);
   context.setDeterministicCuDNN(true);
   // cuBLAS promises the same bits only with workspaces of a fixed size.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
@@ -270,6 +277,28 @@ void use_device(const std::string& device, const std::string& precision) {
   }
 }
 
+at::ScalarType pass_precision() { return carried_in_passes; }
+
+at::Tensor brought(const at::Tensor& tensor, at::Device device) {
+  if (!device.is_cuda() || !tensor.device().is_cpu() || tensor.numel() == 0) return tensor.to(device);
+  at::Tensor pinned = at::empty(tensor.sizes(), tensor.options().pinned_memory(true));
+  pinned.copy_(tensor);
+  return pinned.to(device, /*non_blocking=*/true);  // the memory is given back once the copy is through
+}
+
+namespace {
+std::atomic<int64_t> batch_limit{INT64_MAX};
+std::atomic<bool> smaller{false};
+}  // namespace
+
+int64_t device_batch_limit() { return batch_limit; }
+void set_device_batch_limit(int64_t inputs) { batch_limit = inputs; }
+bool is_device_memory(const std::exception& error) {
+  return dynamic_cast<const model::DeviceMemoryError*>(&error) != nullptr;
+}
+void tell_smaller_batches() { smaller = true; }
+bool smaller_batches() { return smaller; }
+
 void finish_device_work() {
   if (device_in_use.is_cpu()) return;
   c10::impl::VirtualGuardImpl(device_in_use.type()).getStream(device_in_use).synchronize();
@@ -282,7 +311,27 @@ int64_t memory_budget() { return budget_bytes; }
 int64_t memory_used() { return used_bytes; }
 int64_t memory_peak() { return peak_bytes; }
 
+DeviceEstimate estimate_devices(double multiply_adds, double input_bytes, int workers) {
+  // What LeNet-5 and resnet20 reach (docs/performance.md), rounded down: a core 60 to 130 GFLOP/s, an H200 30 TFLOP/s
+  // in large batches and a tenth of that in small ones. CUDA and its kernels take two to three seconds to start.
+  constexpr double kCore = 5e10, kGpu = 3e12, kStart = 3, kBus = 2e9;
+  const double flops = 2 * multiply_adds;
+  return {flops / (kCore * std::max(1, workers)), kStart + flops / kGpu + input_bytes / kBus};
+}
+
+std::string DeviceEstimate::text() const {
+  auto about = [](double seconds) {
+    return seconds < 1 ? std::string("less than a second") : fmt::format("about {}", duration_text(seconds));
+  };
+  return fmt::format("--device auto: the {}; by a rough estimate the work takes the CPU {} and a GPU {}, its start included",
+                     gpu() ? "GPU" : "CPU", about(cpu_seconds), about(gpu_seconds));
+}
+
 std::string check_device(const std::string& device) {
+  if (device == "auto") {
+    const bool there = at::hasCUDA() && c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() > 0;
+    return there ? "auto" : "cpu";
+  }
   try {
     at::Device wanted(device);
     if (!wanted.is_cuda() && !wanted.is_cpu()) fail("--device {}: cpu and cuda are supported", device);
@@ -298,7 +347,7 @@ std::string check_device(const std::string& device) {
            devices == 1 ? "" : "s", devices == 1 ? "" : fmt::format(" to cuda:{}", devices - 1));
     return wanted.str();
   } catch (const c10::Error&) {
-    fail("--device {}: there is no such device (try cpu, cuda or cuda:1)", printable(device));
+    fail("--device {}: there is no such device (try cpu, cuda, cuda:1 or auto)", printable(device));
   }
 }
 

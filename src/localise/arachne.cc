@@ -89,6 +89,7 @@ class Impact {
       : subject_(subject), graph_(subject.batching.graph), targets_(targets) {
     executor::Request request;
     request.mode = executor::Mode::kPlain;
+    request.device = subject.device;
     request.given = graph_.inputs;
     // Gradients have to begin somewhere: the first layers' weights, given as variables, make everything behind them
     // one.
@@ -119,11 +120,12 @@ class Impact {
     run(batch, [&](size_t t, const at::Tensor& input, const at::Tensor& gradient, const at::Tensor& own) {
       at::Tensor found;
       if (targets_[t].recurrent) {
-        found = recurrent_impact(input, targets_[t].weight.view.detach(), gradient);
+        found = recurrent_impact(input, targets_[t].weight.view.detach().to(subject_.device), gradient);
       } else {
         const at::Tensor behind = means.empty() ? own : means[t].expand_as(own);
         // front × behind summed over positions is |w| times the gradient of Σ behind/D · D at |w|, where D = |x|·|w|.
-        at::Tensor x = input.abs(), w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
+        at::Tensor x = input.abs(), d,
+                   w = targets_[t].weight.view.detach().to(subject_.device).abs().contiguous().requires_grad_();
         const at::Tensor inputs[] = {x, w};
         ops::Call call(inputs, {&d, 1});
         alone_[t](call);
@@ -142,7 +144,7 @@ class Impact {
     at::AutoGradMode grad(true);
     Tensors given = subject_.feed.inputs(batch);
     for (const Target& target : targets_)
-      given.push_back(graph_.constant(target.weight.root).detach().requires_grad_());
+      given.push_back(graph_.constant(target.weight.root).detach().to(subject_.device).requires_grad_());
     Tensors values = run_->run(given);
     at::Tensor outputs_sum = values.back().sum();
     Tensors outputs;
@@ -169,11 +171,11 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
                 const std::vector<Target>& targets, const std::vector<int64_t>& samples, bool as_published) {
   Impact impact(subject, settings, targets);
   Tensors sums(targets.size()), means;
-  constexpr size_t kAtOnce = 32;
+  const size_t at_once = subject.device.is_cpu() ? 32 : 512;
   auto all = [&](const auto& add) {
-    for (size_t first = 0; first < samples.size(); first += kAtOnce) {
+    for (size_t first = 0; first < samples.size(); first += at_once) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),
-                                samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
+                                samples.begin() + int64_t(std::min(samples.size(), first + at_once)));
       model::guarded([&] { return subject.model_name; }, [&] { add(subject.data->read(some)); });
     }
   };
@@ -184,7 +186,7 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
       if (mean.defined()) mean = mean / double(std::max<size_t>(1, samples.size()));
   }
   all([&](const dataset::Batch& batch) { impact.add(batch, means, sums); });
-  for (at::Tensor& sum : sums) sum = sum / double(std::max<size_t>(1, samples.size()));
+  for (at::Tensor& sum : sums) sum = (sum / double(std::max<size_t>(1, samples.size()))).to(at::kCPU);
   return sums;
 }
 

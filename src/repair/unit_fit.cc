@@ -27,12 +27,13 @@ using Tensors = std::vector<at::Tensor>;
 
 namespace {
 
-constexpr int64_t kRowsAPart = 64;   ///< of a batch, on one worker
+constexpr int64_t kRowsAPart = 64;   ///< of a batch, on one worker; a GPU takes the whole batch
 constexpr double kTargetWeight = 4;  ///< how much more a failure counts that the user is after
 
 /// Numbers of one constant that may move.
 struct Piece {
   ValueId constant;
+  at::Tensor whole;                        ///< the constant as it is, on the device
   at::Tensor positions;                    ///< int64
   at::Tensor start, value, first, second;  ///< float: where they were, are, and the moments of Adam
   at::Tensor scale;                        ///< float: the usual size of such numbers in their layer
@@ -45,6 +46,7 @@ struct Piece {
 struct UnitFit::Impl {
   const Problem& problem;
   const model::Graph& graph;
+  at::Device device;
   std::vector<Piece> pieces;
   std::vector<ValueId> beside;  ///< kept values, or the network's inputs
   bool kept = false;
@@ -53,7 +55,8 @@ struct UnitFit::Impl {
   std::optional<executor::Executor> run;
   double last_loss = 0, epoch_work = 0;
 
-  Impl(const Problem& p, const std::vector<localise::UnitPlace>& units) : problem(p), graph(p.subject.batching.graph) {
+  Impl(const Problem& p, const std::vector<localise::UnitPlace>& units)
+      : problem(p), graph(p.subject.batching.graph), device(p.subject.device) {
     if (const std::string why = why_unfittable(problem); !why.empty()) throw Unsupported(why);
     gather(units);
     std::vector<ValueId> constants;
@@ -65,11 +68,13 @@ struct UnitFit::Impl {
     request.given = beside;
     request.given.insert(request.given.end(), constants.begin(), constants.end());
     request.wanted = {whatif::answers_of(problem.settings)};
+    request.device = device;
     run.emplace(graph, request);
     // Forward and twice as much backward, through what depends on the units.
     begin(false);
-    Tensors one = rows(at::zeros({1}, at::kLong));
+    Tensors one = rows({0});
     for (const at::Tensor& constant : this->constants()) one.push_back(constant);
+    for (at::Tensor& value : one) value = value.to(at::kCPU);
     epoch_work =
         3 * double(problem.parts.search.size()) * executor::multiply_adds(graph, one, request.wanted, request.given);
   }
@@ -105,7 +110,9 @@ struct UnitFit::Impl {
                         .view(-1)
                         .index_select(0, piece.positions)
                         .nan_to_num(0, 0, 0);
-      piece.scale = at::tensor(sizes[constant], at::kDouble).to(at::kFloat);
+      piece.start = piece.start.to(device), piece.positions = piece.positions.to(device);
+      piece.scale = at::tensor(sizes[constant], at::kDouble).to(at::kFloat).to(device);
+      piece.whole = graph.constant(constant).contiguous().to(device);
       pieces.push_back(std::move(piece));
     }
     if (pieces.empty()) throw InputError("the units have no weights that can be changed");
@@ -124,8 +131,8 @@ struct UnitFit::Impl {
     return true;
   }
 
-  /// Values that do not change, of all search inputs, when they fit a quarter of the memory budget; else the inputs are
-  /// read again each time.
+  /// Values that do not change, of all search inputs, when they fit a quarter of the memory (the GPU's, where one is
+  /// used); else the inputs are read again each time.
   void keep() {
     std::vector<at::Tensor> parts, truth;
     const auto& samples = problem.parts.search;
@@ -133,6 +140,9 @@ struct UnitFit::Impl {
     int64_t bytes = 0;
     kept = one_row_per_input();
     constexpr size_t kAtOnce = 1024;
+    const int64_t most = std::min(executor::memory_budget(),
+                                  device.is_cpu() ? executor::memory_budget() : executor::device_memory()) /
+                         4;
     for (size_t first = 0; first < samples.size(); first += kAtOnce) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),
                                 samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
@@ -141,11 +151,11 @@ struct UnitFit::Impl {
       if (!kept) continue;
       Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
       for (size_t i = 0; i < found.size(); ++i) bytes += int64_t(found[i].nbytes()), columns[i].push_back(found[i]);
-      if (bytes > executor::memory_budget() / 4) kept = false, columns.assign(beside.size(), {});
+      if (bytes > most) kept = false, columns.assign(beside.size(), {});
     }
-    labels = at::cat(truth, 0);
+    labels = at::cat(truth, 0).to(device);
     if (kept)
-      for (Tensors& column : columns) cache.push_back(at::cat(column, 0));
+      for (Tensors& column : columns) cache.push_back(at::cat(column, 0).to(device));
     else
       beside = graph.inputs;
     std::vector<double> each;
@@ -153,25 +163,25 @@ struct UnitFit::Impl {
       each.push_back(problem.targeted && problem.target.side(problem.rows[size_t(sample)]) == observers::Side::kFailing
                          ? kTargetWeight
                          : 1.0);
-    weights = at::tensor(each, at::kDouble).to(at::kFloat);
+    weights = at::tensor(each, at::kDouble).to(at::kFloat).to(device);
   }
 
-  Tensors rows(const at::Tensor& which) const {
+  Tensors rows(const std::vector<int64_t>& which) const {
     Tensors given;
     if (kept) {
-      for (const at::Tensor& value : cache) given.push_back(value.index_select(0, which));
+      const at::Tensor index = at::tensor(which, at::kLong).to(device);
+      for (const at::Tensor& value : cache) given.push_back(value.index_select(0, index));
       return given;
     }
     std::vector<int64_t> samples;
-    for (int64_t i = 0; i < which.numel(); ++i)
-      samples.push_back(problem.parts.search[size_t(which.data_ptr<int64_t>()[i])]);
+    for (int64_t i : which) samples.push_back(problem.parts.search[size_t(i)]);
     return problem.subject.feed.inputs(problem.subject.data->read(samples));
   }
 
   Tensors constants() const {
     Tensors now;
     for (const Piece& piece : pieces) {
-      at::Tensor whole = graph.constant(piece.constant).clone().contiguous();
+      at::Tensor whole = piece.whole.clone();
       whole.view(-1).index_copy_(0, piece.positions, piece.value);
       now.push_back(whole);
     }
@@ -186,14 +196,15 @@ struct UnitFit::Impl {
   /// Gradients of a batch, its parts on all workers, added in order.
   Gradients gradients(const std::vector<int64_t>& batch) const {
     const Tensors now = constants();
-    const auto parts = (int64_t(batch.size()) + kRowsAPart - 1) / kRowsAPart;
+    const int64_t rows_a_part = device.is_cpu() ? kRowsAPart : std::max<int64_t>(1, int64_t(batch.size()));
+    const int64_t parts = (int64_t(batch.size()) + rows_a_part - 1) / rows_a_part;
     std::vector<Gradients> found(static_cast<size_t>(parts));
     auto work = [&](int64_t part, int) {
-      const int64_t first = part * kRowsAPart, count = std::min(kRowsAPart, int64_t(batch.size()) - first);
-      at::Tensor which =
-          at::tensor(std::vector<int64_t>(batch.begin() + first, batch.begin() + first + count), at::kLong);
+      const int64_t first = part * rows_a_part, count = std::min(rows_a_part, int64_t(batch.size()) - first);
+      const std::vector<int64_t> numbers(batch.begin() + first, batch.begin() + first + count);
+      const at::Tensor which = at::tensor(numbers, at::kLong).to(device);
       at::AutoGradMode grad(true);
-      Tensors given = rows(which), leaves;
+      Tensors given = rows(numbers), leaves;
       for (const at::Tensor& constant : now)
         leaves.push_back(constant.detach().requires_grad_()), given.push_back(leaves.back());
       at::Tensor loss =
@@ -219,8 +230,11 @@ struct UnitFit::Impl {
       else
         for (size_t i = 0; i < sum.by_piece.size(); ++i) sum.by_piece[i].add_(own.by_piece[i]);
     };
-    in_order(
-        parts, problem.jobs > 0 ? problem.jobs : cores(), [](int) { executor::enter_worker(); }, work, add);
+    if (parts == 1)  // on a GPU always: no other thread with a stream of its own
+      work(0, 0), add(0);
+    else
+      in_order(
+          parts, problem.jobs > 0 ? problem.jobs : cores(), [](int) { executor::enter_worker(); }, work, add);
     return sum;
   }
 
@@ -273,7 +287,7 @@ struct UnitFit::Impl {
     }
     std::vector<edits::Edit> all;
     for (const Piece& piece : pieces) {
-      std::vector<double> values = edits::numbers(piece.value);
+      std::vector<double> values = edits::numbers(piece.value.to(at::kCPU));
       size_t next = 0;
       for (const auto& [unit, positions] : piece.by_unit) {
         // Positions of a cut ascend; a unit's own do already.

@@ -48,7 +48,8 @@ Latency measure_latency(Session& session) {
   // The executor is made once, as a server would; a fixed batch is fed the same input throughout.
   executor::Request request;
   request.wanted = {task.head.output};
-  request.device = at::Device(session.request().device);
+  request.device = test.subject.device;
+  if (!request.device.is_cpu()) request.precision = executor::pass_precision();
   executor::Executor executor(test.subject.batching.graph, request);
   const int64_t batch =
       test.subject.batching.kind == executor::Batching::kFixed ? test.subject.batching.size : int64_t(1);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "cluster/ranks.h"
 #include "executor/layers.h"
@@ -156,7 +157,23 @@ struct Session::Impl {
     return overrides;
   }
 
-  Split make_split(const std::string& name, const Spec& spec, std::shared_ptr<const Dataset> data, bool tell) const {
+  /// `--device auto`, once model and data are known.
+  void choose_device(const stream::Subject& subject) {
+    const int64_t inputs = subject.data->size();
+    double bytes = 0;
+    for (const at::Tensor& input : subject.feed.inputs(subject.data->read(stream::spread(inputs, 1))))
+      bytes += double(input.nbytes()) * double(inputs);
+    const int workers = request.jobs > 0 ? std::min(request.jobs, cores()) : cores();
+    const executor::DeviceEstimate estimate =
+        executor::estimate_devices(subject.cost * double(inputs) * request.passes, bytes, workers);
+    request.device = estimate.gpu() ? "cuda" : "cpu";
+    note(estimate.text());
+    if (estimate.gpu()) executor::use_device(request.device, request.precision);
+  }
+
+  Split make_split(const std::string& name, const Spec& spec, std::shared_ptr<const Dataset> data, bool tell) {
+    if (request.device == "auto")
+      choose_device(stream::Subject(model_name, graph, data, {head.output, head.logits}));
     stream::Subject subject(model_name, graph, data, {head.output, head.logits}, at::Device(request.device));
     if (tell) {
       for (const std::string& line : subject.feed.notes()) note("input: " + line);
@@ -165,7 +182,7 @@ struct Session::Impl {
     return {name, spec, std::move(data), std::move(subject)};
   }
 
-  Split open(const std::string& name, const Spec& spec, int64_t limit, bool tell) const {
+  Split open(const std::string& name, const Spec& spec, int64_t limit, bool tell) {
     auto data = open_data(spec, graph, config, tell ? request.note : nullptr);
     return make_split(name, spec, first_inputs(std::move(data), limit), tell);
   }

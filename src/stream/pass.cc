@@ -85,7 +85,7 @@ class Runner {
     std::vector<ValueId> wanted;
     for (const Tap& tap : taps_) wanted.push_back(tap.value);
     executor::Request request = subject_.request(std::move(wanted));
-    request.precision = options.precision;
+    if (options.precision != at::kFloat) request.precision = options.precision;
     return executor::Executor(subject_.batching.graph, request);
   }
 
@@ -120,6 +120,7 @@ class Runner {
     try {
       return executor_->run(inputs);
     } catch (const model::DeviceMemoryError&) {
+      executor::tell_smaller_batches();
     }
     Tensors first, second, both;
     for (const at::Tensor& input : inputs) {
@@ -293,7 +294,8 @@ class PassRun {
       if (!subject.kept || !runners_[i].runs() || !inputs[i].empty()) continue;
       dataset::Batch rest = batch;
       if (!subject.feed.mask_is_input()) rest.inputs.clear();
-      for (const at::Tensor& input : subject.feed.inputs(batch)) inputs[i].push_back(input.to(subject.device));
+      for (const at::Tensor& input : subject.feed.inputs(batch))
+        inputs[i].push_back(executor::brought(input, subject.device));
       subject.kept->keep(subject.data, first, {rest, inputs[i]});
     }
     return batch;
@@ -426,6 +428,7 @@ int64_t Subject::batch_size() const { return batching.kind == executor::Batching
 int64_t Subject::batch_on_device(int64_t most) const {
   if (device.is_cpu() || batching.kind != executor::Batching::kAny) return batch_size();
   int64_t batch = kBatch;
+  most = std::min(most, executor::device_batch_limit());
   while (batch < most && 2 * double(batch) * (cost + 1) <= kWorkOnDevice) batch *= 2;
   return batch;
 }
@@ -433,6 +436,7 @@ int64_t Subject::batch_on_device(int64_t most) const {
 executor::Request Subject::request(std::vector<ValueId> wanted, executor::Mode mode) const {
   executor::Request request;
   request.wanted = std::move(wanted), request.mode = mode, request.device = device;
+  if (mode == executor::Mode::kFast && !device.is_cpu()) request.precision = executor::pass_precision();
   return request;
 }
 

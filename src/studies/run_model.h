@@ -13,12 +13,17 @@ struct RunRequest {
   std::vector<std::string> outputs;  ///< values to write; empty: the model's outputs
   bool float64 = false;
   std::string device = "cpu";
+  /// OUTPUT=INPUT: a state. Inputs are then steps along their first axis, run one after the other, and each begins with
+  /// what the step before made of the state.
+  std::vector<std::string> carry;
+  std::string sequences;  ///< NPY file, a number per step: where it changes, states begin anew; empty: one sequence
 };
 struct WrittenOutput {
   std::string name, file;
   std::vector<int64_t> shape;
 };
-/// Writes an NPY file per output into the folder. Throws InputError.
+/// Writes an NPY file per output into the folder, and per state what each step began with, under its input's name.
+/// Throws InputError.
 std::vector<WrittenOutput> run_model(const RunRequest& request);
 
 }  // namespace netmend::studies

@@ -4,10 +4,13 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "executor/device_graph.h"
+#include "executor/runtime.h"
 #include "training/epoch.h"
 #include "training/optimiser.h"
 #include "training/parameters.h"
@@ -17,6 +20,7 @@ namespace {
 
 constexpr int64_t kInputsAtOnce = 1000;  ///< that outputs are asked for
 constexpr int64_t kStepsBetweenLooks = 64;
+constexpr int64_t kWarmUp = 3;  ///< steps that wake libraries and compile kernels before one is recorded
 
 /// Values travel as network × number × input, of images as (network, map) × input × row × column: then each layer is a
 /// product of matrices, one wide one where all networks read the same inputs. A convolution is the product with its
@@ -44,21 +48,39 @@ class LockstepTensors : public Lockstep {
   std::vector<double> train_epoch(const Samples& data, const LossForm& loss, const Options& options) override {
     if (options.clip != 0 || options.l1 != 0) fail("networks in lockstep are trained without clipping and without L1");
     if (loss.kind != LossKind::kCrossEntropy) fail("networks in lockstep are trained on a GPU by cross-entropy alone");
-    const at::Tensor order = at::tensor(epoch_order(data.size(), options.seed, 1), at::kLong);
+    executor::enter_worker();
+    const std::vector<int64_t> drawn = epoch_order(data.size(), options.seed, 1);
+    const at::Tensor order = at::tensor(drawn, at::kLong).to(device_);
     const int64_t steps = (data.size() + options.batch - 1) / options.batch;
     at::Tensor first, second, sums = at::zeros({count_}, values_.options().dtype(at::kDouble));
     if (state_count(options.method) > 0) first = at::zeros_like(values_);
     if (state_count(options.method) > 1) second = at::zeros_like(values_);
+    // A step reads what differs from the last one from memory, so that it can be recorded.
+    at::Tensor which = at::empty({options.batch}, order.options()), numbers = at::empty({3}, values_.options());
+    executor::DeviceGraph graph;
+    bool recorded = false, may_record = data.kept() && executor::DeviceGraph::available() && values_.is_cuda();
     for (int64_t step = 0; step < steps; ++step) {
       if (step % kStepsBetweenLooks == 0) stop_if_interrupted();
       const int64_t from = step * options.batch, count = std::min(options.batch, data.size() - from);
-      const Rows rows = data.rows({order.data_ptr<int64_t>() + from, size_t(count)});
       const double share = double(step) / double(steps * std::max<int64_t>(options.epochs, 1));
       const StepForm form{options.method, options.schedule.rate(options.rate, 0, share), options.momentum,
                           options.decay, step + 1};
-      const at::Tensor gradient = gradient_of(rows, sums);
-      at::NoGradGuard no_grad;
-      update(form, values_, gradient, first, second);
+      std::array<float, 3> now = step_numbers(form);
+      which.narrow(0, 0, count).copy_(order.narrow(0, from, count));
+      numbers.copy_(at::from_blob(now.data(), {3}, at::kFloat), true);
+      auto work = [&] {
+        const Rows rows = data.kept() ? data.rows(which.narrow(0, 0, count))
+                                      : data.rows(std::span(drawn.data() + from, size_t(count)));
+        const at::Tensor gradient = gradient_of(rows, sums);
+        at::NoGradGuard no_grad;
+        if (!update_by_kernel(form, values_, gradient, first, second, numbers))
+          update(form, values_, gradient, first, second), may_record = false;
+      };
+      if (may_record && !recorded && step >= kWarmUp) recorded = may_record = graph.record(work);
+      if (recorded && count == options.batch)
+        graph.run();
+      else
+        work();
     }
     on_cpu_ = at::Tensor();
     const at::Tensor mean = (sums / double(data.size())).to(at::kCPU);
@@ -146,10 +168,11 @@ class LockstepTensors : public Lockstep {
     at::Tensor x = from;
     if (b.padded().area() != b.size.area()) x = at::constant_pad_nd(x, {b.begin.x, b.end.x, b.begin.y, b.end.y}, 0);
     const int64_t networks = shared ? 1 : count_, places = b.made.area();
-    x = at::im2col(x.reshape({networks * b.channels * inputs, 1, b.padded().y, b.padded().x}), {b.kernel.y, b.kernel.x},
-                   {1, 1}, {0, 0}, {b.stride.y, b.stride.x});
-    x = x.view({networks, b.channels, inputs, b.kernel.area(), places})
-            .transpose(2, 3)
+    // (im2col would start a kernel for each image on a GPU)
+    x = x.reshape({networks, b.channels, inputs, b.padded().y, b.padded().x})
+            .unfold(3, b.kernel.y, b.stride.y)
+            .unfold(4, b.kernel.x, b.stride.x)
+            .permute({0, 1, 5, 6, 2, 3, 4})
             .reshape({networks, b.products(), inputs * places});
     const at::Tensor& weight = leaf(leaves, b.weight);
     at::Tensor y = shared ? at::mm(weight.view({count_ * b.units, b.products()}), x[0])

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
+#include "ops/cuda_kernel.h"
 
 namespace netmend::training {
 namespace {
@@ -105,11 +107,67 @@ bool counts_right(const LossForm& form) { return form.labels != LabelKind::kNumb
 
 namespace {
 
-/// The same by operations on whole tensors, for a GPU: loops over single numbers are of the CPU.
-LossSum loss_on_device(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
+/// Cross-entropy of a batch in one kernel: one block, whose threads go over the rows and add up in a fixed order.
+constexpr const char* kCrossEntropy = R"(
+extern "C" __global__ void cross_entropy(const float* __restrict__ x, const long long* __restrict__ labels,
+    float* __restrict__ gradient, double* __restrict__ sums, int rows, int width, float scale) {
+  __shared__ double parts[3][THREADS];
+  double loss = 0, right = 0, wrong = 0;
+  for (int row = threadIdx.x; row < rows; row += THREADS) {
+    const float* own = x + (long long)row * width;
+    float most = own[0];
+    int best = 0;
+    for (int c = 1; c < width; ++c)  // the lowest class wins a tie; NaN is never above anything
+      if (own[c] > most) most = own[c], best = c;
+    float sum = 0;
+    for (int c = 0; c < width; ++c) sum += expf(own[c] - most);
+    long long label = labels[row];
+    if (label < 0 || label >= width) wrong += 1, label = label < 0 ? 0 : width - 1;
+    loss += (double)logf(sum) + most - own[label];
+    right += best == label;
+    if (scale > 0) {
+      const float factor = scale / sum;
+      for (int c = 0; c < width; ++c)
+        gradient[(long long)row * width + c] = expf(own[c] - most) * factor - (c == label ? scale : 0.f);
+    }
+  }
+  parts[0][threadIdx.x] = loss, parts[1][threadIdx.x] = right, parts[2][threadIdx.x] = wrong;
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half)
+      for (int i = 0; i < 3; ++i) parts[i][threadIdx.x] += parts[i][threadIdx.x + half];
+  }
+  if (threadIdx.x < 3) sums[threadIdx.x] = parts[threadIdx.x][0];
+}
+)";
+constexpr unsigned kThreads = 256;
+constexpr int64_t kMostRows = 8192, kMostWidth = 128;  ///< that one block goes over quickly
+
+std::optional<LossOnDevice> cross_entropy_by_kernel(const at::Tensor& x, const at::Tensor& labels, float scale) {
+  if (x.size(0) > kMostRows || x.size(1) > kMostWidth || x.size(0) == 0) return {};
+  static const std::string source = fmt::format("#define THREADS {}\n{}", kThreads, kCrossEntropy);
+  const ops::CudaKernel* kernel = x.is_cuda() ? ops::CudaKernel::find(source, "cross_entropy") : nullptr;
+  if (!kernel) return {};
+  const at::Tensor values = x.contiguous(), classes = labels.to(at::kLong).contiguous();
+  LossOnDevice found{at::empty({3}, x.options().dtype(at::kDouble)), {}};
+  if (scale > 0) found.gradient = at::empty_like(values);
+  const float* from = values.data_ptr<float>();
+  const int64_t* which = classes.data_ptr<int64_t>();
+  float* gradient = scale > 0 ? found.gradient.data_ptr<float>() : nullptr;
+  double* sums = found.sums.data_ptr<double>();
+  int rows = int(x.size(0)), width = int(x.size(1));
+  kernel->launch(x, {1, kThreads}, {&from, &which, &gradient, &sums, &rows, &width, &scale});
+  return found;
+}
+
+}  // namespace
+
+LossOnDevice loss_on_device(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
   const at::Tensor x = answers.detach().to(at::kFloat).reshape({answers.size(0), form.width});
   const bool classes = form.labels == LabelKind::kClass;
   const double scale = total > 0 ? 1.0 / double(total) : 0;
+  if (form.kind == LossKind::kCrossEntropy)
+    if (auto found = cross_entropy_by_kernel(x, labels, float(scale))) return *found;
   const int64_t most = form.width == 1 ? 2 : form.width;
   at::Tensor loss, gradient, right, wrong = at::zeros({}, x.options());
   at::Tensor label = classes ? labels.reshape({-1, 1}).clamp(0, most - 1) : at::Tensor();
@@ -131,17 +189,24 @@ LossSum loss_on_device(const LossForm& form, const at::Tensor& answers, const at
     right = classes && form.width > 1 ? (x.argmax(1, true) == label).sum()
                                       : ((x > (binary ? 0.0 : 0.5)) == (target > 0.5)).all(1).sum();
   }
-  const at::Tensor all = at::stack({loss, right.to(at::kDouble), wrong.to(at::kDouble)}).to(at::kCPU);
-  const double* found = all.data_ptr<double>();
-  if (found[2] > 0) fail("a label is not among the classes 0 to {} that the model has outputs for", most - 1);
-  return {found[0], counts_right(form) ? int64_t(found[1]) : 0, gradient};
+  return {at::stack({loss, right.to(at::kDouble), wrong.to(at::kDouble)}), gradient};
 }
 
-}  // namespace
+LossSum read_sums(const LossForm& form, const double* sums) {
+  if (sums[2] > 0)
+    fail("a label is not among the classes 0 to {} that the model has outputs for",
+         (form.width == 1 ? 2 : form.width) - 1);
+  return {sums[0], counts_right(form) ? int64_t(sums[1]) : 0, {}};
+}
 
 LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total,
                 double* each) {
-  if (!answers.device().is_cpu()) return loss_on_device(form, answers, labels, total);
+  if (!answers.device().is_cpu()) {
+    const LossOnDevice found = loss_on_device(form, answers, labels, total);
+    LossSum sum = read_sums(form, found.sums.to(at::kCPU).data_ptr<double>());
+    sum.gradient = found.gradient;
+    return sum;
+  }
   at::Tensor x = answers.detach().to(at::kFloat).contiguous(), y = labels.contiguous();
   int64_t count = x.size(0);
   LossSum sum;

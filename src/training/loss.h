@@ -31,6 +31,13 @@ struct LossSum {
 /// range.
 LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total,
                 double* each = nullptr);
+/// The same on a GPU without waiting for it: loss, right ones and labels that are out of range, in float64.
+struct LossOnDevice {
+  at::Tensor sums, gradient;
+};
+LossOnDevice loss_on_device(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total);
+/// What `sums` says, brought to the CPU. Throws InputError when a label is out of range.
+LossSum read_sums(const LossForm& form, const double* sums);
 /// Whether `right` means something.
 bool counts_right(const LossForm& form);
 

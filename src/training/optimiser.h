@@ -2,6 +2,7 @@
 // may be updated by any thread. The formulas are those of PyTorch's optimisers of the same names.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "training/options.h"
@@ -34,6 +35,12 @@ NadamRates nadam_rates(const StepForm& form);
 /// Updates `count` parameters in place; `first` and `second` are the states (null where there are fewer).
 void update(const StepForm& form, float* parameters, const float* gradients, float* first, float* second,
             int64_t count);
+/// What differs from step to step, once the moments' corrections of the first steps are in it.
+std::array<float, 3> step_numbers(const StepForm& form);
+/// The same in one kernel of a GPU, which reads step_numbers() from memory there, so that the launch is the same in
+/// every step. False, and nothing is done, where kernels of our own cannot be compiled.
+bool update_by_kernel(const StepForm& form, at::Tensor& parameters, const at::Tensor& gradients, at::Tensor& first,
+                      at::Tensor& second, const at::Tensor& numbers);
 /// The same by operations on whole tensors, wherever they lie.
 void update(const StepForm& form, at::Tensor& parameters, const at::Tensor& gradients, at::Tensor& first,
             at::Tensor& second);

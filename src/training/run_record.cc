@@ -407,10 +407,12 @@ RunRecord::RunRecord(const std::string& path, const std::vector<std::string>& pr
     : impl_(std::make_unique<Impl>(path, program, subject, steps_before)) {}
 RunRecord::~RunRecord() = default;
 
+bool RunRecord::due(size_t untold) const {
+  return impl_->budget.due(impl_->writer.steps() + int64_t(untold) + 1, impl_->writer.seconds());
+}
+
 void RunRecord::before_step() {
   const double now = impl_->writer.seconds();
-  impl_->before = at::Tensor();
-  if (!impl_->budget.due(impl_->writer.steps() + 1, now)) return;
   impl_->before = impl_->subject.parameters.values().clone();
   impl_->looked = impl_->writer.seconds() - now;
 }
@@ -420,6 +422,7 @@ void RunRecord::after_step(double loss, double rate, const at::Tensor& gradient,
   if (!impl_->before.defined()) return;
   const double start = impl_->writer.seconds();
   impl_->look(loss, rate, gradient, batch);
+  impl_->before = at::Tensor();
   const double now = impl_->writer.seconds();
   impl_->budget.spent(impl_->looked + now - start, now);
 }

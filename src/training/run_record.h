@@ -37,8 +37,11 @@ class RunRecord {
             int64_t steps_before);
   ~RunRecord();
 
-  /// Around each step; `gradient` is the one that the optimiser got, `batch` the inputs of the step.
+  /// Whether the step is to be looked at that comes after `untold` ones of which after_step has not heard yet.
+  bool due(size_t untold) const;
+  /// Before a step that is looked at.
   void before_step();
+  /// After each; `gradient` is the one that the optimiser got, `batch` the inputs of the step.
   void after_step(double loss, double rate, const at::Tensor& gradient, std::span<const int64_t> batch);
   void epoch(const Epoch& epoch);
   /// The loss of a step is NaN or Inf: where it came from.

@@ -80,14 +80,17 @@ Rows Samples::rows(std::span<const int64_t> samples) const {
     rows.labels = rows.labels.to(device_);
     return rows;
   }
-  if (!device_.is_cpu()) {
-    const at::Tensor which = at::tensor(at::ArrayRef<int64_t>(samples.data(), samples.size()), at::kLong).to(device_);
-    for (const at::Tensor& input : kept_.inputs) rows.inputs.push_back(input.index_select(0, which));
-    rows.labels = kept_.labels.index_select(0, which);
-    return rows;
-  }
+  if (!device_.is_cpu())
+    return this->rows(at::tensor(at::ArrayRef<int64_t>(samples.data(), samples.size()), at::kLong).to(device_));
   for (const at::Tensor& input : kept_.inputs) rows.inputs.push_back(gathered(input, samples));
   rows.labels = gathered(kept_.labels, samples);
+  return rows;
+}
+
+Rows Samples::rows(const at::Tensor& samples) const {
+  Rows rows;
+  for (const at::Tensor& input : kept_.inputs) rows.inputs.push_back(input.index_select(0, samples));
+  rows.labels = kept_.labels.index_select(0, samples);
   return rows;
 }
 

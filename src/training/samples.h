@@ -27,6 +27,8 @@ class Samples {
 
   /// On the device. Any thread may call. Throws InputError.
   Rows rows(std::span<const int64_t> samples) const;
+  /// The same of kept data, by numbers that lie on the device, without waiting for it.
+  Rows rows(const at::Tensor& samples) const;
   int64_t size() const { return data_->size(); }
   const dataset::Info& info() const { return data_->info(); }
   at::Device device() const { return device_; }

@@ -5,13 +5,17 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "executor/device_graph.h"
 #include "executor/executor.h"
+#include "executor/runtime.h"
 #include "model/guard.h"
 #include "ops/vector_clones.h"
 #include "training/all_reduce.h"
@@ -24,6 +28,7 @@ namespace {
 constexpr int64_t kMostParts = 8, kLeastInputs = 16, kManyInputs = 32;
 constexpr double kLeastProducts = 4e6;    ///< of a part's forward pass: some hundred microseconds
 constexpr double kManyProducts = 4e7;     ///< so many that starting a part is nothing beside them
+constexpr size_t kMostQueued = 32;
 constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread updates sooner than others wake up
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
@@ -32,7 +37,6 @@ NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict
 
 /// In one order, so that no number of workers changes a bit.
 double norm_of(const at::Tensor& gradient) {
-  if (!gradient.device().is_cpu()) return gradient.to(at::kDouble).norm().item<double>();
   double squares = 0;
   const float* values = gradient.data_ptr<float>();
   for (int64_t i = 0; i < gradient.numel(); ++i) squares += double(values[i]) * values[i];
@@ -98,6 +102,20 @@ struct Stepper::Impl {
     gradient = at::zeros_like(all.values());
     if (state_count(how.method) > 0) state.first = at::zeros_like(gradient);
     if (state_count(how.method) > 1) state.second = at::zeros_like(gradient);
+    if (!all.values().device().is_cpu()) prepare_device(graph);
+  }
+
+  void prepare_device(const model::Graph& graph) {
+    executor::enter_worker();  // a stream of this thread's own, as graphs need it
+    device = std::make_unique<Device>();
+    const at::TensorOptions there(parameters.values().device());
+    device->which = at::empty({options.batch + 1}, there.dtype(at::kLong));  // the last batch may be one larger
+    device->numbers = at::empty({3}, there.dtype(at::kFloat));
+    device->sums = at::empty({3}, there.dtype(at::kDouble));
+    device->queued = at::empty({int64_t(kMostQueued), 3}, there.dtype(at::kDouble));
+    const bool drops = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const model::Node& node) { return node.op == "Dropout"; });
+    if (drops || !executor::DeviceGraph::available()) device->recorded = -1;
   }
 
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
@@ -186,35 +204,109 @@ struct Stepper::Impl {
 
   /// The norm is that of all parameters, so that every gradient must be there before the first is used.
   void restrain() {
-    if (options.clip > 0) {
+    if (options.clip > 0 && !gradient.device().is_cpu()) {  // without waiting for the norm
+      const at::Tensor norm = gradient.to(at::kDouble).norm();
+      gradient.mul_(at::where(norm > options.clip, options.clip / norm, at::ones_like(norm)).to(at::kFloat));
+    } else if (options.clip > 0) {
       const double norm = norm_of(gradient);
       if (norm > options.clip) gradient.mul_(options.clip / norm);
     }
     if (options.l1 > 0) gradient.add_(parameters.values().sign(), options.l1);
   }
 
-  /// A GPU takes the whole batch at once, and the rule of the optimiser all parameters.
-  StepResult step_on_device(const Samples& data, std::span<const int64_t> samples, const StepForm& form) {
+  /// A GPU takes the whole batch at once, and the rule of the optimiser all parameters. Nothing here waits for it: what
+  /// differs from step to step is read from memory there, so that a step can be recorded and started as a whole.
+  struct Device {
+    at::Tensor which;    ///< the samples of the step
+    at::Tensor numbers;  ///< step_numbers()
+    at::Tensor sums;     ///< of the last step, as loss_on_device() tells them
+    at::Tensor queued;   ///< those of the steps since take()
+    size_t count = 0;    ///< of them
+    executor::DeviceGraph graph;
+    int64_t recorded = 0;  ///< inputs of the step in the graph; 0 while there is none, -1 where there can be none
+    int steps_alike = 0;   ///< of the same size, one after the other
+  };
+
+  void forward_and_back(const Rows& rows, int64_t total, uint64_t seed) {
     Part& own = part(0);
-    const uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64));
-    model::guarded([] { return std::string("training"); },
-                   [&] { run_part(own, data, samples, int64_t(samples.size()), seed); });
+    std::vector<at::Tensor> given = rows.inputs;
+    given.insert(given.end(), own.leaves.begin(), own.leaves.end());
+    given.insert(given.end(), parameters.statistics().begin(), parameters.statistics().end());
+    at::Tensor answers = executor.run(given, {.training = true, .seed = seed})[0];
+    const LossOnDevice found = loss_on_device(loss, answers, rows.labels, total);
+    device->sums.copy_(found.sums);
+    if (!answers.requires_grad()) fail("no gradient reaches the weights from the output that is trained");
+    const at::Tensor back = found.gradient.to(answers.scalar_type()).view(answers.sizes());
+    const std::vector<at::Tensor> gradients =
+        torch::autograd::grad({answers}, own.leaves, {back}, false, false, true);
     std::vector<at::Tensor> flat;
-    for (size_t slot = 0; slot < own.gradients.size(); ++slot) {
-      const at::Tensor& g = own.gradients[slot];
-      flat.push_back(g.defined() ? g.reshape({-1}) : at::zeros_like(own.leaves[slot]).reshape({-1}));
-    }
-    gradient = at::cat(flat);
-    restrain();
-    update(form, parameters.values(), gradient, state.first, state.second);
-    own.gradients.clear();
-    return own.result;
+    for (size_t slot = 0; slot < gradients.size(); ++slot)
+      flat.push_back(gradients[slot].defined() ? gradients[slot].reshape({-1})
+                                               : at::zeros_like(own.leaves[slot]).reshape({-1}));
+    at::cat_out(gradient, flat);
   }
 
-  StepResult step(const Samples& data, std::span<const int64_t> samples, double rate) {
+  void work_on_device(const Samples& data, std::span<const int64_t> samples, const StepForm& form) {
+    const uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64));
+    const int64_t total = int64_t(samples.size());
+    model::guarded([] { return std::string("training"); },
+                   [&] {
+                     forward_and_back(data.kept() ? data.rows(device->which.narrow(0, 0, total)) : data.rows(samples),
+                                      total, seed);
+                   });
+    at::NoGradGuard no_grad;
+    restrain();
+    if (!update_by_kernel(form, parameters.values(), gradient, state.first, state.second, device->numbers))
+      update(form, parameters.values(), gradient, state.first, state.second), device->recorded = -1;
+  }
+
+  /// Steps of one size are recorded once a few of them have gone before: the first wake libraries and compile kernels.
+  /// Not where the work differs from step to step (masks of dropout) or inputs come from the CPU.
+  void step_on_device(const Samples& data, std::span<const int64_t> samples, const StepForm& form) {
+    constexpr int kWarmUp = 3;
+    const int64_t total = int64_t(samples.size());
+    if (!data.kept()) device->recorded = -1;
+    const at::Tensor which = at::from_blob(const_cast<int64_t*>(samples.data()), {total}, at::kLong);
+    std::array<float, 3> values = step_numbers(form);
+    device->which.narrow(0, 0, total).copy_(which, true);
+    device->numbers.copy_(at::from_blob(values.data(), {3}, at::kFloat), true);
+    auto work = [&] { work_on_device(data, samples, form); };
+    if (device->recorded == 0 && total == options.batch && ++device->steps_alike > kWarmUp)
+      device->recorded = device->graph.record(work) ? total : -1;
+    try {
+      if (device->recorded == total)
+        device->graph.run();
+      else
+        work();
+    } catch (const model::DeviceMemoryError&) {
+      throw InputError(fmt::format("the GPU's memory does not hold a step with {} inputs", total),
+                       "Try a smaller --batch, or --device cpu.");
+    }
+    device->queued[int64_t(device->count++)].copy_(device->sums);
+  }
+
+  void queue(const Samples& data, std::span<const int64_t> samples, double rate) {
+    if (device) {
+      check(device->count < kMostQueued, "results are taken before there is no room for more");
+      step_on_device(data, samples, {options.method, rate, options.momentum, options.decay, ++state.steps});
+    } else {
+      results.push_back(step_on_cpu(data, samples, rate));
+    }
+  }
+
+  std::vector<StepResult> take() {
+    if (!device) return std::exchange(results, {});
+    const at::Tensor sums = device->queued.narrow(0, 0, int64_t(std::exchange(device->count, 0))).to(at::kCPU);
+    std::vector<StepResult> found;
+    for (int64_t i = 0; i < sums.size(0); ++i) {
+      const LossSum one = read_sums(loss, sums[i].data_ptr<double>());
+      found.push_back({one.loss, one.right});
+    }
+    return found;
+  }
+
+  StepResult step_on_cpu(const Samples& data, std::span<const int64_t> samples, double rate) {
     ++state.steps;
-    if (!parameters.values().device().is_cpu())
-      return step_on_device(data, samples, {options.method, rate, options.momentum, options.decay, state.steps});
     const int count = parts_of(int64_t(samples.size()), work);
     run_parts(data, samples, count);
     StepForm form{options.method, rate, options.momentum, options.decay, state.steps};
@@ -252,6 +344,8 @@ struct Stepper::Impl {
   std::vector<Part> parts;
   at::Tensor gradient;
   OptimiserState state;
+  std::unique_ptr<Device> device;   ///< null on the CPU
+  std::vector<StepResult> results;  ///< of the CPU, since take()
 };
 
 Stepper::Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& parameters, LossForm loss,
@@ -260,8 +354,18 @@ Stepper::Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& p
 Stepper::~Stepper() = default;
 
 StepResult Stepper::step(const Samples& data, std::span<const int64_t> samples, double rate) {
-  return impl_->step(data, samples, rate);
+  impl_->queue(data, samples, rate);
+  return impl_->take().back();
 }
+void Stepper::queue(const Samples& data, std::span<const int64_t> samples, double rate) {
+  impl_->queue(data, samples, rate);
+}
+std::vector<StepResult> Stepper::take() { return impl_->take(); }
+void Stepper::drop() {
+  impl_->results.clear();
+  if (impl_->device) impl_->device->count = 0;
+}
+size_t Stepper::most_queued() const { return impl_->device ? kMostQueued : 1; }
 OptimiserState& Stepper::state() { return impl_->state; }
 const at::Tensor& Stepper::gradient() const { return impl_->gradient; }
 

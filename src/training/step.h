@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "model/graph.h"
 #include "training/loss.h"
@@ -38,6 +39,13 @@ class Stepper {
 
   /// Throws InputError when the network or a label does not fit.
   StepResult step(const Samples& data, std::span<const int64_t> samples, double rate);
+  /// The same without waiting for a GPU: what came of it is told by take(), in order, with all other steps since.
+  void queue(const Samples& data, std::span<const int64_t> samples, double rate);
+  std::vector<StepResult> take();
+  /// Forgets what was queued; the steps themselves were done.
+  void drop();
+  /// Steps that may be queued before it pays to take() their results: 1 on the CPU, which does them at once.
+  size_t most_queued() const;
   OptimiserState& state();
   /// Gradients of the last step, flat, as they were given to the optimiser.
   const at::Tensor& gradient() const;

@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "dataset/spec.h"
+#include "executor/runtime.h"
 #include "observers/figures.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -108,6 +109,9 @@ struct TrainRun::Impl {
   std::string validation;
   std::optional<Lock> lock;  ///< on the checkpoint
 
+  /// `--device auto`, once network, data and epochs are known.
+  void choose_device(const model::Graph& graph, model::ValueId output);
+
   explicit Impl(TrainRequest asked) : request(std::move(asked)), options(options_of(request)) {
     if (request.resume && request.checkpoint.empty())
       throw InputError("--resume needs a checkpoint", "Add --checkpoint FILE.");
@@ -121,6 +125,7 @@ struct TrainRun::Impl {
     if (!request.init.empty()) reinitialise(graph, request.init, request.seed);
     if (request.change) request.change(graph, *data.train);
     const model::ValueId output = session::choose_output(graph, request.output);
+    if (options.device == "auto") choose_device(graph, output);
     trainer =
         std::make_unique<Trainer>(Task{request.model, std::move(graph), output, data.train, data.validation, options});
     for (const std::string& line : trainer->notes()) note("input: " + line);
@@ -130,6 +135,18 @@ struct TrainRun::Impl {
     }
   }
 };
+
+void TrainRun::Impl::choose_device(const model::Graph& graph, model::ValueId output) {
+  constexpr double kForwardAndBack = 3;
+  const stream::Subject subject(request.model, graph, data.train, {output});
+  const double inputs = double(data.train->size());
+  const int workers = options.jobs > 0 ? std::min(options.jobs, cores()) : cores();
+  const executor::DeviceEstimate estimate = executor::estimate_devices(
+      kForwardAndBack * subject.cost * inputs * double(options.epochs), 0, workers);
+  options.device = estimate.gpu() ? "cuda" : "cpu";
+  if (request.note) request.note(estimate.text());
+  if (estimate.gpu()) executor::use_device(options.device, request.precision);
+}
 
 TrainRun::TrainRun(TrainRequest request) : impl_(std::make_unique<Impl>(std::move(request))) {}
 TrainRun::~TrainRun() = default;

@@ -36,7 +36,8 @@ struct TrainRequest {
   bool resume = false;  ///< go on from the checkpoint when it is there
   uint64_t seed = 42;
   int jobs = 0;
-  std::string device = "cpu";
+  std::string device = "cpu";         ///< auto: decided by network, data and epochs
+  std::string precision = "float32";  ///< on a GPU that auto chooses
   bool quiet = false;
   /// Changes the network before it is trained; may be empty.
   std::function<void(model::Graph& graph, const dataset::Dataset& train)> change;

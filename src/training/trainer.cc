@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -131,25 +132,67 @@ struct Trainer::Impl {
                                rate));
   }
 
-  void run_steps(Epoch& epoch, const std::function<void(int64_t, double)>& on_step) {
+  struct Step {
+    size_t number = 0;
+    double rate = 0;
+    std::span<const int64_t> samples;
+  };
+  /// Steps that were queued, and what they began with.
+  struct Queue {
+    std::vector<Step> steps;
+    std::vector<at::Tensor> before;
+    int64_t steps_before = 0;
+  };
+  using OnStep = std::function<void(int64_t, double)>;
+
+  void add(Queue& queue, const Step& step) {
+    if (queue.steps.empty() && stepper->most_queued() > 1) {
+      queue.before.clear(), queue.steps_before = stepper->state().steps;
+      for (const at::Tensor& tensor : state()) queue.before.push_back(tensor.clone());
+    }
+    queue.steps.push_back(step);
+    stepper->queue(*train, step.samples, step.rate);
+  }
+
+  void tell(const Step& step, const StepResult& result, Epoch& epoch, StepResult& sum, const OnStep& on_step) {
+    const double mean = result.loss / double(step.samples.size());
+    if (record && std::isfinite(mean)) record->after_step(mean, step.rate, stepper->gradient(), step.samples);
+    if (record && !std::isfinite(mean)) record->not_finite(mean, step.rate, step.samples);
+    require_finite(result.loss, epoch.number, step.number, step.rate);
+    sum.loss += result.loss, sum.right += result.right;
+    if (on_step) on_step(int64_t(step.samples.size()), mean);
+  }
+
+  /// Waits for the queued steps and tells of them. Where one went wrong they are done again one by one, so that the
+  /// weights are those of that step when its cause is looked for.
+  void settle(Queue& queue, Epoch& epoch, StepResult& sum, const OnStep& on_step) {
+    const std::vector<StepResult> results = stepper->take();
+    const std::vector<Step> steps = std::exchange(queue.steps, {});
+    const bool fine =
+        std::all_of(results.begin(), results.end(), [](const StepResult& one) { return std::isfinite(one.loss); });
+    if (!fine && steps.size() > 1) restore(queue.before, queue.steps_before);
+    for (size_t i = 0; i < steps.size(); ++i)
+      tell(steps[i],
+           fine || steps.size() == 1 ? results[i] : stepper->step(*train, steps[i].samples, steps[i].rate), epoch, sum,
+           on_step);
+  }
+
+  void run_steps(Epoch& epoch, const OnStep& on_step) {
     const std::vector<int64_t> order = epoch_order(train->size(), task.options.seed, epoch.number),
                                bounds = batch_bounds();
     const size_t steps = bounds.size() - 1;
     const double all = double(steps) * double(task.options.epochs);
     StepResult sum;
+    Queue queue;
     for (size_t i = 0; i < steps; ++i) {
       if (interrupted()) throw Interrupted{};
       double share = (double(epoch.number - 1) * double(steps) + double(i)) / all;
       epoch.rate = task.options.schedule.rate(task.options.rate, epoch.number - 1, share);
-      std::span<const int64_t> samples(order.data() + bounds[i], size_t(bounds[i + 1] - bounds[i]));
-      if (record) record->before_step();
-      StepResult result = stepper->step(*train, samples, epoch.rate);
-      const double mean = result.loss / double(samples.size());
-      if (record && std::isfinite(mean)) record->after_step(mean, epoch.rate, stepper->gradient(), samples);
-      if (record && !std::isfinite(mean)) record->not_finite(mean, epoch.rate, samples);
-      require_finite(result.loss, epoch.number, i, epoch.rate);
-      sum.loss += result.loss, sum.right += result.right;
-      if (on_step) on_step(int64_t(samples.size()), mean);
+      const bool looked_at = record && record->due(queue.steps.size());
+      if (looked_at) settle(queue, epoch, sum, on_step), record->before_step();
+      add(queue, {i, epoch.rate, {order.data() + bounds[i], size_t(bounds[i + 1] - bounds[i])}});
+      if (looked_at || queue.steps.size() >= stepper->most_queued() || i + 1 == steps)
+        settle(queue, epoch, sum, on_step);
     }
     epoch.loss = sum.loss / double(train->size());
     epoch.accuracy = counts_right(loss) ? double(sum.right) / double(train->size()) : kNone;
@@ -190,6 +233,7 @@ struct Trainer::Impl {
   void restore(const std::vector<at::Tensor>& before, int64_t steps_before) {
     std::vector<at::Tensor> now = state();
     for (size_t i = 0; i < now.size(); ++i) now[i].copy_(before[i]);
+    stepper->drop();
     stepper->state().steps = steps_before;
   }
 
