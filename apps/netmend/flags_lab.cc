@@ -155,8 +155,14 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::Range(1, 100000));
   planted->add_option("--budget", o.planted.budget, "Budget of each repair: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
-  planted->add_flag("--targeted", o.planted.targeted,
-                    "Repairs are after the faulty network's largest confusion alone, not after all failures");
+  planted
+      ->add_option("--targeted", o.planted.targeted,
+                   "Besides: methods that are after the faulty network's largest confusion alone, each with the whole "
+                   "budget; for example arachne,surgical,retrain")
+      ->delimiter(',');
+  planted->add_option("--limit", o.planted.limit, "Only the first N tests of each network; 0 for all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000000));
   with_slices(planted, o.planted.slice, o.planted.add);
   with_study(planted, o, "netmend-study-planted-faults");
   planted->callback([&] { action = [&] { return study_planted(common, o.study_table, o.planted); }; });
@@ -193,8 +199,10 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                     "A bias keeps its relevance (keep) or spreads it (spread)");
   paper->add_option("--attacks", o.deepimportance.changes.attacks, "own or cleverhans");
   paper
-      ->add_option("--attacked", o.deepimportance.attacked,
-                   "Tests of each class that C&W changes; 0 for all (default: 100; with --quick 20)")
+      ->add_option(
+          "--attacked", o.deepimportance.attacked,
+          "Tests of each class that C&W changes, and JSMA those of colour images; 0 for all (default: 100; with "
+          "--quick 20)")
       ->check(CLI::Range(0, 100000));
   with_slices(paper, o.deepimportance.slice, o.deepimportance.add);
   paper->add_flag("--quick", o.deepimportance.quick,

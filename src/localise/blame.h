@@ -23,6 +23,7 @@ struct BlameOptions {
   observers::Target target;
   uint64_t seed = 42;
   AblationOptions ablation;
+  int64_t mutant_inputs = 1024;  ///< that units' mutants are judged on, sampled evenly
   stream::PassOptions pass;
   /// Predictions that are known already: then there is no pass, and measures that need counts of activations cannot be
   /// asked for.

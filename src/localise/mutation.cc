@@ -12,9 +12,6 @@
 namespace netmend::localise {
 namespace {
 
-/// Mutants in all; beyond it units get fewer of the eight each.
-constexpr int64_t kMostMutants = 4096;
-
 /// Of the layers that are looked at, the place of each unit.
 size_t place_of(const std::vector<model::Layer>& layers, const mutants::Mutant& mutant) {
   size_t place = 0;

@@ -22,6 +22,9 @@ struct MutationEvidence {
   std::vector<size_t> layers;  ///< by mutant: its layer
 };
 
+/// Mutants in all; beyond it units get fewer of the eight each.
+constexpr int64_t kMostMutants = 4096;
+
 /// On an even sample of `inputs` from both sides; fewer mutants per unit where there are many units.
 MutationEvidence mutation_evidence(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,

@@ -328,7 +328,8 @@ class Studied {
     if (trial == "+BIM" && asked.eps > 0) asked.step_size = asked.eps / 6;
     if (trial == "+CW" && !protocol_.cleverhans) asked.steps = options_.carlini_steps, asked.step_size = 0.1;
     const inputs::Settings settings = inputs::settle(method, changed_, asked);
-    MadeSet set{attack_tests(trial != "+CW"), {}};
+    const bool costly = trial == "+CW" || (trial == "+JSMA" && !gray);  // up to half as many steps as there are values
+    MadeSet set{attack_tests(!costly), {}};
     inputs::Chosen chosen;
     for (int64_t row : set.tests)
       chosen.samples.push_back(row), chosen.predictions.push_back(int64_t(tests_.rows[size_t(row)].predicted));
@@ -539,11 +540,13 @@ class Studied {
       near_ = distance_->scores(tests, options_.jobs);
     }
     const Published way = protocol_.published_criteria ? Published::kDeepImportance : Published::kCorrected;
+    const double upper =
+        protocol_.published_criteria && network_.model == "cifar" ? 100 : 2000;  // as their scripts say
     auto figures = [&](const std::vector<double>& likely, const std::vector<double>& near, Json& to) {
       const bool bounded = protocol_.published_criteria || std::isfinite(least_likelihood_);
       to["LSC"] = nullptr;
       if (!likely.empty() && bounded)
-        to["LSC"] = observers::SurpriseCoverage("LSC", least_likelihood_, 2000, 1000, way).figure(likely).value;
+        to["LSC"] = observers::SurpriseCoverage("LSC", least_likelihood_, upper, 1000, way).figure(likely).value;
       to["DSC"] = observers::SurpriseCoverage("DSC", 0, 2, 1000, way).figure(near).value;
     };
     std::vector<double> likely = likely_, near = near_;
@@ -689,9 +692,10 @@ class Studied {
 
 }  // namespace
 
-std::vector<std::string> deepimportance_trials(const std::string& model) {
-  if (model == "cifar") return {"network", "reaction", "U_O", "U_S", "U_DI", "layers", "switches"};
-  return {"network", "reaction", "U_O", "U_S", "U_DI", "+S", "+FGSM", "+BIM", "+JSMA", "+CW", "layers", "switches"};
+const std::vector<std::string>& deepimportance_trials() {
+  static const std::vector<std::string> all = {"network", "reaction", "U_O",   "U_S", "U_DI",   "+S",
+                                               "+FGSM",   "+BIM",     "+JSMA", "+CW", "layers", "switches"};
+  return all;
 }
 
 trials::Part deepimportance_part(const std::string& prefix, const std::string& model,
@@ -709,7 +713,7 @@ trials::Part deepimportance_part(const std::string& prefix, const std::string& m
       return json_text(result);
     };
   };
-  for (const std::string& trial : deepimportance_trials(model)) part.keys.push_back(prefix + "|" + trial);
+  for (const std::string& trial : deepimportance_trials()) part.keys.push_back(prefix + "|" + trial);
   return part;
 }
 

@@ -30,14 +30,14 @@ struct TrainedNetwork {
 
 struct DeepImportanceOptions {
   Protocol protocol;
-  int64_t attacked = 0;        ///< tests of each class that C&W changes; 0 for all
+  int64_t attacked = 0;        ///< tests of each class that C&W changes, and JSMA those of colour images; 0 for all
   int64_t carlini_steps = 50;  ///< of the corrected protocol, in each of nine steps of its search
   uint64_t seed = 42;
   int jobs = 0;
 };
 
-/// What is done with a network, one row of the store each. Table 4 has no network but those for digits.
-std::vector<std::string> deepimportance_trials(const std::string& model);
+/// What is done with a network, one row of the store each.
+const std::vector<std::string>& deepimportance_trials();
 
 /// One trial at a time, and `progress` told of each with its seconds.
 trials::PartsOptions telling_seconds(const std::function<void(const std::string&)>& progress);

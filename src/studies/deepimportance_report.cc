@@ -53,7 +53,7 @@ class Trials {
  public:
   Trials(const Store& store, const std::string& prefix, std::string model, int64_t runs) : model(std::move(model)) {
     for (int64_t run = 1; run <= runs; ++run)
-      for (const std::string& trial : deepimportance_trials(this->model))
+      for (const std::string& trial : deepimportance_trials())
         if (auto text = store.find(fmt::format("{}|{}|{}|{}", prefix, this->model, run, trial)))
           found_[trial][run] = trial_document(trial, *text).json();
   }

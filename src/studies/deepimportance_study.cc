@@ -25,7 +25,9 @@ const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {{"lenet1", "lenet1", "mnist", 3},
                                                 {"lenet4", "lenet4", "mnist", 3},
                                                 {"lenet5", "lenet5", "mnist", 3},
-                                                {"cifar", "cifar-deepimportance", "cifar10", 8}};
+                                                // Fed 0 … 1: the authors' network is fed 0 … 255, which is the same
+                                                // with weights of the first layer 255 times as large.
+                                                {"cifar", "cifar-deepimportance", "cifar10", 12}};
   return all;
 }
 

@@ -38,7 +38,7 @@ Json report_of(const std::string& name, double di, int runs = 4) {
   Store store(path, "deepimportance", kDeepImportanceVersion);
   for (const char* protocol : {"corrected", "df63927"})
     for (int run = 1; run <= runs; ++run)
-      for (const std::string& trial : deepimportance_trials("lenet1")) {
+      for (const std::string& trial : deepimportance_trials()) {
         Json json = {{"accuracy", 0.9}, {"tests", 10}, {"training", 100}, {"inputs", 10}, {"confidence", 0.8}};
         const double more = protocol[0] == 'd' ? 0.3 + 0.02 * run : di;  // theirs holds always
         for (const char* criterion : {"IDC6", "IDC8", "IDC10", "IDC12", "NC", "KMNC"})
@@ -252,14 +252,14 @@ TEST(DeepImportance, GoesOnAndAgreesWithCoverage) {
   Store store(path, "deepimportance", kDeepImportanceVersion);
   store.put("a|layers", "{}");  // what is there is not done again
   run_deepimportance(store, "a", network, options, hear);
-  EXPECT_EQ(progress.size(), deepimportance_trials("lenet5").size() - 1);
+  EXPECT_EQ(progress.size(), deepimportance_trials().size() - 1);
   EXPECT_EQ(store.find("a|layers"), "{}");
   progress.clear();
   run_deepimportance(store, "a", network, options, hear);
   EXPECT_TRUE(progress.empty());
   options.jobs = 3;  // a trial depends on its key, not on workers
   run_deepimportance(store, "b", network, options, hear);
-  for (const std::string& trial : deepimportance_trials("lenet5"))
+  for (const std::string& trial : deepimportance_trials())
     if (trial != "layers") {
       EXPECT_EQ(strip(store.find("a|" + trial)), strip(store.find("b|" + trial))) << trial;
     }

@@ -54,7 +54,9 @@ std::string deepimportance_text(const Json& report) {
   std::string out =
       "# Importance-driven coverage, reproduced\n\nOur figures, and in brackets those of the paper; shares in percent, "
       "± is the standard deviation over runs, each a network of its own (table 2: over inputs). Protocols: corrected; "
-      "df63927 and head are the authors' program in the state of the paper and the newest.\n\n## Table 1: networks\n\n";
+      "df63927 and head are the authors' program in the state of the paper and the newest. C&W changes part of the "
+      "tests, as table 1 says, and JSMA those of colour images, which it would change value by value; noise and "
+      "distances are parts of the values' range.\n\n## Table 1: networks\n\n";
   Table networks({"model", "protocol", "runs", "parameters", "training", "tests", "by C&W", "accuracy"});
   for (const Json& row : report["networks"])
     networks.row({row["model"], row["protocol"], json_text(row["runs"]), plain(row["parameters"], 0),

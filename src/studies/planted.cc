@@ -15,6 +15,7 @@
 #include "faults/plant.h"
 #include "localise/blame.h"
 #include "localise/candidates.h"
+#include "localise/mutation.h"
 #include "repair/mend.h"
 #include "studies/poison.h"
 #include "studies/side_effects.h"
@@ -26,9 +27,25 @@ using trials::trial_document;
 
 using Json = nlohmann::ordered_json;
 
+std::vector<observers::SampleRow> predictions_of(const stream::Subject& subject,
+                                                 const observers::PredictionSettings& settings, int jobs) {
+  observers::Predictions predictions(settings, true);
+  stream::PassOptions how;
+  how.jobs = jobs, how.quiet = true;
+  stream::Pass pass(subject);
+  auto handle = pass.watch(predictions);
+  pass.run(how);
+  if (pass.interrupted()) throw Interrupted{};
+  return std::move(pass.state(handle).rows);
+}
+
 namespace {
 
-constexpr int kMostDraws = 300;
+constexpr int kMostDraws = 300, kAtOnce = 20;
+/// Multiply-adds: as many as `locate` ablates with, or as a few quick repairs take.
+constexpr double kDrawingWork = 5e11, kAblationWork = 1.5e12, kMutantWork = 4e12, kRobustnessWork = 5e11;
+/// Passes over an input that perturbations and 40 steps of PGD take, there and back.
+constexpr double kRobustnessPasses = 130;
 
 struct Fault {
   faults::Fault fault;
@@ -59,11 +76,29 @@ std::optional<Fault> poisoned_fault(const Sound& sound, const std::vector<int64_
   return std::nullopt;
 }
 
-/// Draws until one costs enough; nullopt when none of many does.
-std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed,
+double accuracy_of(const std::vector<observers::SampleRow>& rows) {
+  int64_t right = 0;
+  for (const observers::SampleRow& row : rows) right += row.right == observers::SampleRow::kRight;
+  return rows.empty() ? 0 : double(right) / double(rows.size());
+}
+
+/// The sound network with a fault.
+stream::Subject with_fault(const Sound& sound, const faults::Fault& fault) {
+  stream::Subject faulty = sound.subject;
+  edits::apply(faulty.graph, fault.edits);
+  edits::apply(faulty.batching.graph, fault.edits);
+  return faulty;
+}
+
+/// Draws until one costs enough; nullopt when none of many does. All that are drawn together are judged on `inputs` of
+/// the tests, and what costs enough there on all of them.
+std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed, int64_t inputs,
                                 const PlantedOptions& options) {
-  whatif::WhatIf whatif(sound.subject, sound.settings, sound.layers, {.jobs = options.jobs});
-  constexpr int kAtOnce = 20;
+  stream::Subject some = sound.subject;
+  const bool all = inputs >= some.data->size();
+  if (!all) some.data = dataset::subset(some.data, stream::spread(some.data->size(), inputs, 0.5));
+  whatif::WhatIf whatif(some, sound.settings, sound.layers, {.jobs = options.jobs});
+  const double before = accuracy_of(sound.rows);
   for (int first = 0; first < kMostDraws; first += kAtOnce) {
     std::vector<whatif::Question> questions(1);
     std::vector<faults::Fault> drawn;
@@ -77,33 +112,25 @@ std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, ui
       questions.push_back({drawn.back().edits});
     }
     std::vector<whatif::Tally> found = whatif::tally(whatif, sound.settings, questions);
-    for (size_t i = 0; i < drawn.size(); ++i)
-      if (found[0].accuracy() - found[i + 1].accuracy() >= options.at_least)
-        return Fault{drawn[i], place_of(sound, kind, drawn[i]), found[0].accuracy(), found[i + 1].accuracy()};
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      if (found[0].accuracy() - found[i + 1].accuracy() < options.at_least) continue;
+      const double after = all ? found[i + 1].accuracy()
+                               : accuracy_of(predictions_of(with_fault(sound, drawn[i]), sound.settings, options.jobs));
+      if (before - after >= options.at_least) return Fault{drawn[i], place_of(sound, kind, drawn[i]), before, after};
+    }
   }
   return std::nullopt;
 }
 
-std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                                          int jobs) {
-  observers::Predictions predictions(settings, true);
-  stream::PassOptions how;
-  how.jobs = jobs, how.quiet = true;
-  stream::Pass pass(subject);
-  auto handle = pass.watch(predictions);
-  pass.run(how);
-  if (pass.interrupted()) throw Interrupted{};
-  return std::move(pass.state(handle).rows);
-}
-
 /// By measure the rank of the first unit that the fault changed; of a damaged layer any of its units will do.
 Json ranks_of(const repair::Problem& problem, const faults::Fault& fault, const PlantedOptions& options,
-              int64_t& units) {
+              const TrialInputs& inputs, int64_t& units) {
   std::vector<model::Layer> layers =
       localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
   localise::BlameOptions how;
   for (const localise::Measure& measure : localise::measures()) how.choices.push_back({&measure});
   how.resamples = 0, how.seed = options.seed;
+  how.ablation.inputs = inputs.ablation, how.mutant_inputs = inputs.mutants;
   how.pass.jobs = options.jobs, how.pass.quiet = true;
   const stream::Subject part = repair::edited(problem, {}, &problem.parts.search);
   localise::Blame blame = localise::blame(part, problem.settings, layers, how);
@@ -161,7 +188,7 @@ std::vector<int64_t> strata_of(const std::vector<observers::SampleRow>& rows) {
 
 /// One repair, and what it did besides.
 Json run_repair(const Sound& sound, repair::Problem& problem, const std::string& method, double was,
-                const PlantedOptions& options) {
+                const TrialInputs& inputs, const PlantedOptions& options) {
   const std::vector<int64_t>& holdout = problem.parts.holdout;
   const auto start = repair::Clock::now();
   problem.budget = Budget::parse(options.budget);
@@ -171,22 +198,26 @@ Json run_repair(const Sound& sound, repair::Problem& problem, const std::string&
   const std::vector<observers::SampleRow> before = rows_at(problem.rows, holdout);
   const double now = accuracy_on(problem.rows, holdout);
   const bool kept = outcome.verdict == repair::Verdict::kRepaired && outcome.chosen >= 0;
-  int64_t right = 0, target = 0, target_fixed = 0;
+  int64_t right = 0, target = 0, target_right = 0;
   for (size_t i = 0; i < before.size(); ++i) {
     right += before[i].right == observers::SampleRow::kRight;
     if (problem.target.side(before[i]) != observers::Side::kFailing) continue;
     ++target;
-    target_fixed += kept && outcome.after.rows[i].right == observers::SampleRow::kRight;
+    target_right += outcome.after.rows[i].right == observers::SampleRow::kRight;
   }
   Json json = {{"method", method},
+               {"targeted", problem.targeted},
+               {"work", outcome.work},
                {"verdict", verdict_name(outcome.verdict)},
+               {"reason", outcome.reason},
                {"lost", was - now},
                {"won", kept ? outcome.after.result.accuracy - now : 0},
                {"fixed", outcome.flips.fixed},
                {"broken", outcome.flips.broken},
                {"right", right},
                {"target", target},
-               {"target_fixed", target_fixed},
+               {"target_fixed", kept ? target_right : 0},
+               {"target_right", target_right},
                {"kept", kept},
                {"seconds", seconds}};
   if (!kept) return json;
@@ -194,60 +225,100 @@ Json run_repair(const Sound& sound, repair::Problem& problem, const std::string&
   json["worst_class"] = change_json(worst_class(problem.settings.classes, before, outcome.after.rows));
   json["worst_group"] = change_json(worst_group(*sound.subject.data, before, outcome.after.rows));
   json["changes"] = to_json(robustness_of(repair::edited(problem, edits, &holdout), problem.settings,
-                                          outcome.after.rows, problem.seed, options.jobs));
+                                          outcome.after.rows, problem.seed, options.jobs, inputs.robustness));
   return json;
 }
 
+/// Seconds since the last time.
+class Laps {
+ public:
+  double lap() {
+    const auto now = repair::Clock::now();
+    const double passed = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return passed;
+  }
+
+ private:
+  repair::Clock::time_point last_ = repair::Clock::now();
+};
+
 Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, const PlantedOptions& options) {
   const uint64_t seed = Random::hash(options.seed + uint64_t(number) * 7919);
-  const auto sound_rows = rows_of(sound.subject, sound.settings, options.jobs);
+  Laps laps;
+  const auto candidates =
+      localise::candidates(sound.layers, sound.subject.graph, sound.settings.head, sound.settings.outputs);
+  int64_t units = 0;
+  for (const model::Layer& layer : candidates) units += layer.units;
+  const TrialInputs inputs = trial_inputs(sound.subject.cost, sound.subject.data->size(), units);
   std::optional<Fault> planted;
   repair::Parts parts;
   if (kind.of == faults::Kind::kTraining) {
-    parts = repair::split(strata_of(sound_rows), {}, seed);
+    parts = repair::split(strata_of(sound.rows), {}, seed);
     planted = poisoned_fault(sound, parts.search, seed, options);
   } else {
-    planted = draw_fault(sound, kind, seed, options);
+    planted = draw_fault(sound, kind, seed, inputs.drawing, options);
   }
   if (!planted) return {{"none", true}};
-  stream::Subject faulty = sound.subject;
-  edits::apply(faulty.graph, planted->fault.edits);
-  edits::apply(faulty.batching.graph, planted->fault.edits);
-  repair::Problem problem{faulty, sound.settings, sound.layers, rows_of(faulty, sound.settings, options.jobs)};
+  const stream::Subject faulty = with_fault(sound, planted->fault);
+  repair::Problem problem{faulty, sound.settings, sound.layers, predictions_of(faulty, sound.settings, options.jobs)};
   problem.seed = seed, problem.jobs = options.jobs, problem.quiet = true;
   problem.parts = kind.of == faults::Kind::kTraining ? parts : repair::split(strata_of(problem.rows), {}, seed);
   const std::vector<int64_t>& holdout = problem.parts.holdout;
   Json json = {{"place", planted->place}, {"sound", planted->before}, {"faulty", planted->after}};
-  int64_t units = 0;
+  json["inputs"] = {{"tests", sound.subject.data->size()},
+                    {"drawing", inputs.drawing},
+                    {"ablation", std::min<int64_t>(inputs.ablation, int64_t(problem.parts.search.size()))},
+                    {"mutants", std::min<int64_t>(inputs.mutants, int64_t(problem.parts.search.size()))},
+                    {"robustness", inputs.robustness}};
+  json["seconds"]["drawing"] = laps.lap();
+  units = 0;
   json["ranks"] = kind.of == faults::Kind::kUnit || kind.of == faults::Kind::kLayer
-                      ? ranks_of(problem, planted->fault, options, units)
+                      ? ranks_of(problem, planted->fault, options, inputs, units)
                       : Json::object();
   json["units"] = units;
+  json["seconds"]["ranking"] = laps.lap();
   json["repairs"] = Json::array();
-  if (options.repairs.empty()) return json;
+  if (options.repairs.empty() && options.targeted.empty()) return json;
   const stream::Subject sound_part = [&] {
     stream::Subject part = sound.subject;
     part.data = dataset::subset(sound.subject.data, holdout);
     return part;
   }();
-  json["sound_changes"] =
-      to_json(robustness_of(sound_part, sound.settings, rows_at(sound_rows, holdout), seed, options.jobs));
-  json["faulty_changes"] = to_json(robustness_of(repair::edited(problem, {}, &holdout), sound.settings,
-                                                 rows_at(problem.rows, holdout), seed, options.jobs));
-  if (options.targeted) {
-    problem.target = largest_confusion(problem.rows, problem.parts.search);
-    problem.targeted = problem.target.label >= 0;
-    if (problem.targeted)
-      json["confusion"] = sound.settings.classes[size_t(problem.target.label)] + ":" +
-                          sound.settings.classes[size_t(problem.target.predicted)];
-  }
-  const double was = accuracy_on(sound_rows, holdout);
+  json["sound_changes"] = to_json(
+      robustness_of(sound_part, sound.settings, rows_at(sound.rows, holdout), seed, options.jobs, inputs.robustness));
+  json["faulty_changes"] =
+      to_json(robustness_of(repair::edited(problem, {}, &holdout), sound.settings, rows_at(problem.rows, holdout), seed,
+                            options.jobs, inputs.robustness));
+  json["seconds"]["changes"] = laps.lap();
+  const double was = accuracy_on(sound.rows, holdout);
   for (const std::string& method : options.repairs)
-    json["repairs"].push_back(run_repair(sound, problem, method, was, options));
+    json["repairs"].push_back(run_repair(sound, problem, method, was, inputs, options));
+  if (options.targeted.empty()) return json;
+  problem.target = largest_confusion(problem.rows, problem.parts.search);
+  problem.targeted = problem.target.label >= 0;
+  if (!problem.targeted) return json;
+  json["confusion"] = sound.settings.classes[size_t(problem.target.label)] + ":" +
+                      sound.settings.classes[size_t(problem.target.predicted)];
+  for (const std::string& method : options.targeted)
+    json["repairs"].push_back(run_repair(sound, problem, method, was, inputs, options));
   return json;
 }
 
 }  // namespace
+
+TrialInputs trial_inputs(double cost, int64_t inputs, int64_t units) {
+  const localise::BlameOptions usual;
+  cost = std::max(cost, 1.0);
+  auto fit = [&](double work, double each, int64_t fewest, int64_t most) {
+    return std::clamp(int64_t(std::min(work / (each * cost), 1e9)), std::min(fewest, most), most);
+  };
+  return {
+      fit(kDrawingWork, kAtOnce, 500, inputs),
+      fit(kAblationWork, double(std::min<int64_t>(units, usual.ablation.tried)), 256, usual.ablation.inputs),
+      fit(kMutantWork, double(std::clamp<int64_t>(units * 8, 1, localise::kMostMutants)), 64, usual.ablation.inputs),
+      fit(kRobustnessWork, kRobustnessPasses, 100, kRobustnessInputs)};
+}
 
 void run_planted(Store& store, const std::vector<std::string>& networks,
                  const std::function<Sound(const std::string&)>& open_network, const PlantedOptions& options,
@@ -273,7 +344,8 @@ void run_planted(Store& store, const std::vector<std::string>& networks,
         // Everything that the result depends on.
         part.keys.push_back(fmt::format("{}|{}|{}|seed {}|{} points|{} {}{}", network, name, number, options.seed,
                                         100 * options.at_least, join(options.repairs, "+"), options.budget,
-                                        options.targeted ? " of the largest confusion" : ""));
+                                        options.targeted.empty() ? "" : ", targeted " + join(options.targeted, "+")));
+        if (options.limit > 0) part.keys.back() += fmt::format("|{} tests", options.limit);
         faults[part.keys.back()] = {&faults::find_kind(name), number};
       }
     parts.push_back(std::move(part));
@@ -321,15 +393,26 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
     trial.sound = row.at("sound").number(), trial.faulty = row.at("faulty").number();
     for (const std::string& measure : row.at("ranks").keys())
       trial.ranks.emplace_back(measure, row.at("ranks").at(measure).whole());
+    const JsonView looked_at = row.at("inputs"), seconds = row.at("seconds");
+    trial.inputs = looked_at.at("tests").whole();
+    trial.looked_at = {looked_at.at("drawing").whole(), looked_at.at("ablation").whole(),
+                       looked_at.at("mutants").whole(), looked_at.at("robustness").whole()};
+    trial.drawing = seconds.at("drawing").number(), trial.ranking = seconds.at("ranking").number();
+    if (seconds.has("changes")) trial.changes = seconds.at("changes").number();
     if (row.has("sound_changes")) trial.sound_changes = changes_of(row.at("sound_changes"));
     if (row.has("faulty_changes")) trial.faulty_changes = changes_of(row.at("faulty_changes"));
     const JsonView repairs = row.at("repairs");
     for (size_t i = 0; i < repairs.size(); ++i) {
       const JsonView one = repairs.at(i);
-      PlantedTrial::Repair repair{one.at("method").text(),  one.at("verdict").text(),       one.at("lost").number(),
-                                  one.at("won").number(),   one.at("fixed").whole(),        one.at("broken").whole(),
-                                  one.at("target").whole(), one.at("target_fixed").whole(), one.at("seconds").number(),
-                                  one.at("kept").truth(),   one.at("right").number()};
+      PlantedTrial::Repair repair;
+      repair.method = one.at("method").text(), repair.verdict = one.at("verdict").text();
+      repair.targeted = one.at("targeted").truth(), repair.kept = one.at("kept").truth();
+      repair.lost = one.at("lost").number(), repair.won = one.at("won").number();
+      repair.fixed = one.at("fixed").whole(), repair.broken = one.at("broken").whole();
+      repair.target = one.at("target").whole(), repair.target_fixed = one.at("target_fixed").whole();
+      repair.target_right = one.at("target_right").whole();
+      repair.seconds = one.at("seconds").number(), repair.work = one.at("work").number();
+      repair.right = one.at("right").number();
       if (repair.kept) {
         repair.worst_class = number_or_none(one, "worst_class");
         repair.worst_group = number_or_none(one, "worst_group");

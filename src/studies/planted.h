@@ -20,16 +20,33 @@ struct Sound {
   stream::Subject subject;
   observers::PredictionSettings settings;
   std::vector<model::Layer> layers;
+  std::vector<observers::SampleRow> rows;  ///< its predictions, by sample
 };
+
+std::vector<observers::SampleRow> predictions_of(const stream::Subject& subject,
+                                                 const observers::PredictionSettings& settings, int jobs);
+
+/// How many inputs the parts of a trial look at. A network that costs much gets fewer, so that a trial of any network
+/// is some hundred times the work of a quick repair; one of a few million multiply-adds gets all that is usual.
+struct TrialInputs {
+  int64_t drawing = 0;     ///< a fault is drawn on these, and judged on all where they are not all
+  int64_t ablation = 0;    ///< units are ablated on
+  int64_t mutants = 0;     ///< and their mutants judged on
+  int64_t robustness = 0;  ///< predictions that perturbations and attacks change
+};
+/// Of a network with so many multiply-adds per input, so many inputs and units.
+TrialInputs trial_inputs(double cost, int64_t inputs, int64_t units);
 
 struct PlantedOptions {
   std::vector<std::string> kinds;    ///< of faults::kinds()
   int64_t seeds = 3;                 ///< faults of each kind and network
   double at_least = 0.02;            ///< accuracy that a fault must cost to count
-  std::vector<std::string> repairs;  ///< methods; empty for none
-  std::string budget = "quick";      ///< of each repair
-  bool targeted = false;             ///< repairs are after the faulty network's largest confusion alone
-  Slice slice;                       ///< of the faults, in the order of networks, kinds and seeds
+  std::vector<std::string> repairs;  ///< methods, after all failures; empty for none
+  /// Methods that are after the faulty network's largest confusion alone, each with the whole budget.
+  std::vector<std::string> targeted;
+  std::string budget = "quick";  ///< of each repair
+  int64_t limit = 0;             ///< of the tests; 0 for all
+  Slice slice;                   ///< of the faults, in the order of networks, kinds and seeds
   uint64_t seed = 42;
   int jobs = 0;
 };
@@ -54,12 +71,17 @@ struct PlantedTrial {
     double mild = 0, pgd = 0;
   };
   Changes sound_changes, faulty_changes;
+  int64_t inputs = 0;  ///< tests
+  TrialInputs looked_at;
+  double drawing = 0, ranking = 0, changes = 0;  ///< seconds
   struct Repair {
     std::string method, verdict;
+    bool targeted = false;     ///< after the largest confusion alone
     double lost = 0, won = 0;  ///< accuracy on the hold-out part: lost by the fault, won back by the repair
     int64_t fixed = 0, broken = 0;
-    int64_t target = 0, target_fixed = 0;  ///< of a targeted one: failures it is after on the hold-out part
-    double seconds = 0;
+    int64_t target = 0, target_fixed = 0;     ///< failures it is after on the hold-out part; 0 unless it was kept
+    int64_t target_right = 0;                 ///< of these what was found gets right, kept or not
+    double seconds = 0, work = 0;             ///< `work`: multiply-adds
     bool kept = false;                        ///< what follows says something of kept repairs alone
     double right = 0;                         ///< predictions that were correct before
     double worst_class = 0, worst_group = 0;  ///< changes of accuracy; NaN where there is none
@@ -69,6 +91,6 @@ struct PlantedTrial {
 };
 std::vector<PlantedTrial> read_planted(const Store& store);
 
-constexpr int kPlantedVersion = 5;
+constexpr int kPlantedVersion = 6;
 
 }  // namespace netmend::studies

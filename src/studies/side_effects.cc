@@ -16,7 +16,7 @@ namespace {
 
 using observers::SampleRow;
 
-constexpr int64_t kInputs = 300, kFewest = 20, kFewestOfGroup = 30;
+constexpr int64_t kFewest = 20, kFewestOfGroup = 30;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 bool right(const SampleRow& row) { return row.right == SampleRow::kRight; }
@@ -38,12 +38,12 @@ WorstChange worst(const std::map<std::string, Right>& all) {
 }  // namespace
 
 Robustness robustness_of(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                         const std::vector<SampleRow>& rows, uint64_t seed, int jobs) {
+                         const std::vector<SampleRow>& rows, uint64_t seed, int jobs, int64_t inputs) {
   std::vector<int64_t> correct;
   for (size_t i = 0; i < rows.size(); ++i)
     if (right(rows[i])) correct.push_back(int64_t(i));
   inputs::Chosen chosen;
-  for (int64_t i : stream::spread(int64_t(correct.size()), kInputs, 0.5)) {
+  for (int64_t i : stream::spread(int64_t(correct.size()), inputs, 0.5)) {
     chosen.samples.push_back(correct[size_t(i)]);
     chosen.predictions.push_back(int64_t(rows[size_t(correct[size_t(i)])].predicted));
   }

@@ -15,9 +15,11 @@ struct Robustness {
   double mild;  ///< under the perturbations that `netmend check` uses, all together
   double pgd;   ///< by PGD, at its own distance
 };
-/// On up to 300 inputs of `subject` that `rows`, one per input in their order, say are predicted correctly.
+constexpr int64_t kRobustnessInputs = 300;
+/// On up to `inputs` of `subject` that `rows`, one per input in their order, say are predicted correctly.
 Robustness robustness_of(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                         const std::vector<observers::SampleRow>& rows, uint64_t seed, int jobs);
+                         const std::vector<observers::SampleRow>& rows, uint64_t seed, int jobs,
+                         int64_t inputs = kRobustnessInputs);
 
 /// The class or group whose accuracy fell most (or rose least); `inputs` 0 where there is none.
 struct WorstChange {

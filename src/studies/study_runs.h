@@ -26,10 +26,11 @@ struct StudyContext {
 struct PlantedRequest {
   std::vector<std::string> models = {"lenet5@glyphs"};
   std::vector<std::string> kinds;               ///< of faults; empty for all
-  std::vector<std::string> repairs = {"auto"};  ///< methods, or none
+  std::vector<std::string> repairs = {"auto"};  ///< methods after all failures, or none
+  std::vector<std::string> targeted;            ///< methods after the largest confusion alone
   int64_t runs = 3;                             ///< faults per kind and network
   std::string budget = "quick";                 ///< of each repair
-  bool targeted = false;                        ///< repairs are after the largest confusion alone
+  int64_t limit = 0;                            ///< of the tests; 0 for all
   std::string slice;                            ///< "" or a part of the faults, as in 2/5
   std::vector<std::string> add;                 ///< folders of the same study whose trials are taken over
 };
@@ -119,7 +120,7 @@ struct DeepImportanceRequest {
   std::string networks;             ///< folder with NAME.onnx of each model, trained by someone else; "" to train them
   std::string as_published;         ///< a protocol's name; "" for the corrected one
   ProtocolChanges changes;
-  int64_t attacked = -1;         ///< tests of each class that C&W changes; 0 for all; below 0: the usual number
+  int64_t attacked = -1;         ///< tests of each class for costly attacks; 0 for all; below 0: the usual number
   std::string slice;             ///< only a part of networks and runs, as in 2/5
   std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };

@@ -83,7 +83,7 @@ NetworkFile trained_file(const StudyContext& context, const std::string& text) {
 session::Session open_session(const StudyContext& context, const NetworkFile& network, int64_t limit) {
   session::Request request;
   request.model = network.file, request.limit = limit, request.seed = context.seed, request.jobs = context.jobs;
-  request.quiet = true;
+  request.device = context.device, request.quiet = true;
   model::Graph graph = onnx::read_model(network.file);
   dataset::Splits splits = dataset::parse_splits(network.data);
   if (!network.train.empty()) splits.train = dataset::parse_spec(network.train);
