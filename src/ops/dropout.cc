@@ -1,4 +1,6 @@
 // Dropout: nothing outside training; in training a mask that depends on the call's seed and the element's number alone.
+#include "ops/dropout.h"
+
 #include <cmath>
 
 #include "base/random.h"
@@ -86,6 +88,10 @@ void drop(Call& call, const DropoutForm& form, double ratio) {
 
 }  // namespace
 
+void fill_mask(float* mask, int64_t count, uint64_t seed, double ratio) {
+  fill_all(mask, count, {seed, ratio}, fill_float);
+}
+
 Kernel dropout(const NodeView& node) {
   DropoutForm form{node.real("ratio", 0.5), node.opset() < 10};
   return [=](Call& call) {
@@ -113,3 +119,11 @@ std::span<const Op> dropout_rows() {
 // clang-format on
 
 }  // namespace netmend::ops::families
+
+namespace netmend::ops {
+
+void fill_dropout_mask(float* mask, int64_t count, uint64_t seed, double ratio) {
+  families::fill_mask(mask, count, seed, ratio);
+}
+
+}  // namespace netmend::ops

@@ -19,6 +19,7 @@
 #include "model/guard.h"
 #include "ops/vector_clones.h"
 #include "training/all_reduce.h"
+#include "training/lane_network.h"
 #include "training/optimiser.h"
 #include "training/thread_pool.h"
 
@@ -26,10 +27,12 @@ namespace netmend::training {
 namespace {
 
 constexpr int64_t kMostParts = 8, kLeastInputs = 16, kManyInputs = 32;
-constexpr double kLeastProducts = 4e6;    ///< of a part's forward pass: some hundred microseconds
-constexpr double kManyProducts = 4e7;     ///< so many that starting a part is nothing beside them
-constexpr size_t kMostQueued = 32;
-constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread updates sooner than others wake up
+constexpr double kLeastProducts = 4e6;        ///< of a part's forward pass: some hundred microseconds
+constexpr double kManyProducts = 4e7;         ///< so many that starting a part is nothing beside them
+constexpr int64_t kMostGroups = 32;           ///< parts of a network in lanes, which starts with a few microseconds
+constexpr int64_t kLeastBatch = kInputs / 2;  ///< fewer inputs leave most lanes empty
+constexpr int64_t kAloneBelow = 1 << 15;      ///< parameters that one thread updates sooner than others wake up
+constexpr size_t kMostQueued = 32;            ///< steps of a GPU whose results wait to be looked at
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
@@ -63,6 +66,12 @@ bool has_batch_norm(const model::Graph& graph) {
                      [](const auto& n) { return n.op == "BatchNormalization"; });
 }
 
+bool has_fixed_sizes(const dataset::Info& info) {
+  return std::all_of(info.features.begin(), info.features.end(), [](const dataset::Feature& feature) {
+    return std::find(feature.shape.begin(), feature.shape.end(), -1) == feature.shape.end();
+  });
+}
+
 executor::Request training_request(const model::Graph& graph, model::ValueId wanted, const Parameters& parameters) {
   executor::Request request;
   request.given = graph.inputs;
@@ -78,7 +87,12 @@ executor::Request training_request(const model::Graph& graph, model::ValueId wan
 
 /// A part of 16 inputs of a small network spends a fifth of its time on starting operators, one of 32 a tenth: there
 /// may be two of the former where there would be only one of the latter.
-int parts_of(int64_t inputs, const Work& work) {
+int parts_of(int64_t inputs, const Work& work, bool lanes) {
+  if (lanes) {
+    const int64_t groups = (inputs + kInputs - 1) / kInputs;
+    const double worth = double(inputs) * work.products / kLeastProducts;
+    return int(std::clamp<int64_t>(int64_t(std::min(worth, double(kMostGroups))), 1, std::max<int64_t>(1, groups)));
+  }
   auto parts_at_least = [&](int64_t least, double products) {
     double worth = double(inputs) * work.products / products;
     return std::min(inputs / least, int64_t(std::min(worth, double(kMostParts))));
@@ -89,9 +103,11 @@ int parts_of(int64_t inputs, const Work& work) {
 }
 
 struct Stepper::Impl {
-  Impl(const model::Graph& graph, model::ValueId wanted, Parameters& all, LossForm form, const Options& how,
+  Impl(const model::Graph& network, model::ValueId output, Parameters& all, LossForm form, const Options& how,
        const Work& about)
-      : parameters(all),
+      : graph(network),
+        wanted(output),
+        parameters(all),
         loss(form),
         work(about),
         options(how),
@@ -121,12 +137,13 @@ struct Stepper::Impl {
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
   /// Parts that all-reduce the statistics of batch norm must all be under way at once.
   static int pool_size(bool norms, const Options& how, const Work& about) {
-    int parts = parts_of(how.batch + 1, about);
+    int parts = std::max(parts_of(how.batch + 1, about), parts_of(how.batch + 1, about, true));
     return norms ? std::max(parts, jobs(how)) : std::min(std::max(parts, 2), jobs(how));
   }
 
   struct Part {
     std::vector<at::Tensor> leaves, gradients;
+    at::Tensor flat;  ///< of all gradients, in lanes
     StepResult result;
   };
 
@@ -141,6 +158,7 @@ struct Stepper::Impl {
 
   void run_part(Part& part, const Samples& data, std::span<const int64_t> samples, int64_t total, uint64_t seed) {
     Rows rows = data.rows(samples);
+    if (lanes) return run_part_in_lanes(part, rows, total, seed);
     std::vector<at::Tensor> given = std::move(rows.inputs);
     given.insert(given.end(), part.leaves.begin(), part.leaves.end());
     given.insert(given.end(), parameters.statistics().begin(), parameters.statistics().end());
@@ -154,12 +172,44 @@ struct Stepper::Impl {
       if (g.defined()) g = g.contiguous();
   }
 
+  void run_part_in_lanes(Part& part, const Rows& rows, int64_t total, uint64_t seed) {
+    if (!part.flat.defined()) {
+      part.flat = at::empty_like(gradient);
+      for (const Slot& slot : parameters.slots())
+        part.gradients.push_back(part.flat.narrow(0, slot.offset, slot.count));
+    }
+    const LossSum sum = lanes->gradients(rows, loss, total, seed, parameters, part.flat);
+    part.result = {sum.loss, sum.right};
+  }
+
+  /// Once, when the sizes of the inputs are known.
+  void choose_lanes(const Samples& data) {
+    if (std::exchange(chosen, true) || options.batch < kLeastBatch || !has_fixed_sizes(data.info()) ||
+        !parameters.values().device().is_cpu())
+      return;
+    const int64_t first = 0;
+    const at::Tensor x = data.rows(std::span(&first, 1)).inputs.at(0);
+    std::string refusal;
+    lanes = LaneNetwork::make(graph, wanted, parameters, x.sizes().slice(1), refusal);
+  }
+
+  int parts_for(const Samples& data, int64_t inputs) {
+    choose_lanes(data);
+    return parameters.values().device().is_cpu() ? parts_of(inputs, work, lanes != nullptr) : 1;
+  }
+
+  /// Where a part begins. In lanes all but the last are whole groups of inputs.
+  int64_t place_of(int number, int count, int64_t total) const {
+    if (!lanes) return total * number / count;
+    return std::min(total, (total + kInputs - 1) / kInputs * number / count * kInputs);
+  }
+
   void run_parts(const Samples& data, std::span<const int64_t> samples, int count) {
     part(size_t(count) - 1);
     const int64_t total = int64_t(samples.size());
     AllReduce all_reduce(count, jobs(options));
     auto body = [&](int number) {
-      int64_t from = total * number / count, to = total * (number + 1) / count;
+      int64_t from = place_of(number, count, total), to = place_of(number + 1, count, total);
       uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64 + uint64_t(number)));
       auto compute = [&] {
         model::guarded([] { return std::string("training"); },
@@ -237,8 +287,7 @@ struct Stepper::Impl {
     device->sums.copy_(found.sums);
     if (!answers.requires_grad()) fail("no gradient reaches the weights from the output that is trained");
     const at::Tensor back = found.gradient.to(answers.scalar_type()).view(answers.sizes());
-    const std::vector<at::Tensor> gradients =
-        torch::autograd::grad({answers}, own.leaves, {back}, false, false, true);
+    const std::vector<at::Tensor> gradients = torch::autograd::grad({answers}, own.leaves, {back}, false, false, true);
     std::vector<at::Tensor> flat;
     for (size_t slot = 0; slot < gradients.size(); ++slot)
       flat.push_back(gradients[slot].defined() ? gradients[slot].reshape({-1})
@@ -307,7 +356,7 @@ struct Stepper::Impl {
 
   StepResult step_on_cpu(const Samples& data, std::span<const int64_t> samples, double rate) {
     ++state.steps;
-    const int count = parts_of(int64_t(samples.size()), work);
+    const int count = parts_for(data, int64_t(samples.size()));
     run_parts(data, samples, count);
     StepForm form{options.method, rate, options.momentum, options.decay, state.steps};
     auto every = [&](const std::function<void(int)>& body) {
@@ -328,16 +377,20 @@ struct Stepper::Impl {
     for (int number = 0; number < count; ++number) {
       sum.loss += parts[size_t(number)].result.loss;
       sum.right += parts[size_t(number)].result.right;
-      parts[size_t(number)].gradients.clear();
+      if (!lanes) parts[size_t(number)].gradients.clear();
     }
     return sum;
   }
 
+  model::Graph graph;
+  model::ValueId wanted;
   Parameters& parameters;
   LossForm loss;
   Work work;
   Options options;
   executor::Executor executor;
+  bool chosen = false;
+  std::unique_ptr<LaneNetwork> lanes;  ///< null where the executor runs the network
   std::vector<Segment> segments;
   bool norms;
   ThreadPool pool;
@@ -352,6 +405,8 @@ Stepper::Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& p
                  const Options& options, const Work& work)
     : impl_(std::make_unique<Impl>(graph, wanted, parameters, loss, options, work)) {}
 Stepper::~Stepper() = default;
+
+int Stepper::parts(const Samples& data, int64_t inputs) { return impl_->parts_for(data, inputs); }
 
 StepResult Stepper::step(const Samples& data, std::span<const int64_t> samples, double rate) {
   impl_->queue(data, samples, rate);

@@ -27,8 +27,9 @@ struct StepResult {
   int64_t right = 0;
 };
 
-/// Parts that a batch of so many inputs is cut into: none so small that starting it costs more than its work.
-int parts_of(int64_t inputs, const Work& work);
+/// Parts that a batch of so many inputs is cut into: none so small that starting it costs more than its work. `lanes`:
+/// the network is one that LaneNetwork knows.
+int parts_of(int64_t inputs, const Work& work, bool lanes = false);
 
 class Stepper {
  public:
@@ -37,6 +38,8 @@ class Stepper {
           const Options& options, const Work& work);
   ~Stepper();
 
+  /// Parts that a batch of so many of these inputs is cut into; the same for any number of workers.
+  int parts(const Samples& data, int64_t inputs);
   /// Throws InputError when the network or a label does not fit.
   StepResult step(const Samples& data, std::span<const int64_t> samples, double rate);
   /// The same without waiting for a GPU: what came of it is told by take(), in order, with all other steps since.

@@ -97,25 +97,28 @@ TEST(Step, ClipsByTheNormOfAllGradientsAndAddsL1) {
 }
 
 /// Three channels of input are computed with channels innermost, one channel plane by plane.
-model::Graph normed_network(bool dense, int64_t channels = 3) {
+/// Lanes do not know the sigmoid: a network with it is run by the executor.
+model::Graph normed_network(bool dense, int64_t channels = 3, bool sigmoid = false) {
   zoo::Builder b("normed", zoo::Scheme::kGlorot, 3);
   model::ValueId x;
   if (dense) {
     x = b.relu(b.batch_norm("bn1", b.dense("fc1", b.input("x", {12}), 12, 8), 8));
   } else {
     x = b.relu(b.batch_norm("bn1", b.conv("conv1", b.input("x", {channels, 9, 7}), channels, 8, {.kernel = 3}), 8));
-    x = b.relu(b.batch_norm("bn2", b.conv("conv2", x, 8, 8, {.kernel = 3, .padding = 1}), 8));
+    x = b.batch_norm("bn2", b.conv("conv2", x, 8, 8, {.kernel = 3, .padding = 1}), 8);
+    x = sigmoid ? b.plain("Sigmoid", {x}) : b.relu(x);
     x = b.flatten(b.plain("GlobalAveragePool", {x}));
   }
   return b.finish(b.dense("fc", x, 8, 4), "logits", 4);
 }
 
 /// The convolutional network above by LibTorch's batch norm over the whole batch.
-class SplitNorm : public testing::TestWithParam<int64_t> {};
+class SplitNorm : public testing::TestWithParam<std::pair<int64_t, bool>> {};
 
 TEST_P(SplitNorm, EqualsLibTorchs) {
-  model::Graph graph = normed_network(false, GetParam());
-  auto data = random_classes(48, {GetParam(), 9, 7}, 4);
+  const auto [channels, sigmoid] = GetParam();
+  model::Graph graph = normed_network(false, channels, sigmoid);
+  auto data = random_classes(48, {channels, 9, 7}, 4);
   std::vector<at::Tensor> leaves;
   for (const char* name : {"conv1.weight", "conv1.bias", "bn1.weight", "bn1.bias", "conv2.weight", "conv2.bias",
                            "bn2.weight", "bn2.bias", "fc.weight", "fc.bias"})
@@ -124,7 +127,8 @@ TEST_P(SplitNorm, EqualsLibTorchs) {
   at::Tensor x = at::conv2d(all_of(data, false), leaves[0], leaves[1]);
   x = at::relu(at::batch_norm(x, leaves[2], leaves[3], mean, variance, true, 0.1, 1e-5, false));
   x = at::conv2d(x, leaves[4], leaves[5], 1, 1);
-  x = at::relu(at::batch_norm(x, leaves[6], leaves[7], mean2, variance2, true, 0.1, 1e-5, false));
+  x = at::batch_norm(x, leaves[6], leaves[7], mean2, variance2, true, 0.1, 1e-5, false);
+  x = sigmoid ? at::sigmoid(x) : at::relu(x);
   at::Tensor loss = at::cross_entropy_loss(at::linear(x.mean({2, 3}), leaves[8], leaves[9]), all_of(data, true));
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& g : torch::autograd::grad({loss}, leaves)) gradients.push_back(g.flatten());
@@ -137,7 +141,9 @@ TEST_P(SplitNorm, EqualsLibTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Channels, SplitNorm, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(Channels, SplitNorm,
+                         testing::Values(std::pair<int64_t, bool>{1, false}, std::pair<int64_t, bool>{3, false},
+                                         std::pair<int64_t, bool>{1, true}, std::pair<int64_t, bool>{3, true}));
 
 TEST(Step, NoNumberOfWorkersChangesABit) {
   struct Case {
@@ -148,11 +154,12 @@ TEST(Step, NoNumberOfWorkersChangesABit) {
   zoo::Builder b("dropped", zoo::Scheme::kGlorot, 3);
   model::ValueId hidden = b.dropout(b.relu(b.dense("fc1", b.input("x", {12}), 12, 8)), 0.5);
   for (Case c : {Case{zoo::make("lenet1"), random_classes(100, {1, 28, 28}, 10), kSplit},
-                 Case{normed_network(false), random_classes(100, {3, 9, 7}, 4), kSplit},
+                 Case{normed_network(false), random_classes(300, {3, 9, 7}, 4), kSplit},
+                 Case{normed_network(false, 3, true), random_classes(100, {3, 9, 7}, 4), kSplit},
                  Case{normed_network(true), random_classes(100, {12}, 4), kSplit},
                  Case{b.finish(b.dense("fc", hidden, 8, 4), "logits", 4), random_classes(100, {12}, 4), kSplit}}) {
     Stepped one = step_once(c.graph, c.data, {.jobs = 1}, c.work, 3);
-    for (int jobs : {2, 3, 8}) {
+    for (int jobs : {2, 7, 16}) {
       Stepped more = step_once(c.graph, c.data, {.jobs = jobs}, c.work, 3);
       EXPECT_TRUE(one.values.equal(more.values)) << jobs;
       EXPECT_EQ(one.result.loss, more.result.loss);
@@ -166,7 +173,9 @@ TEST(Step, AFailureInOnePartSendsAllHome) {
   at::Tensor labels = all_of(good, true).clone();
   labels[40] = 9;  // only one part sees it, and the others wait for that part in batch norm
   auto bad = std::make_shared<TensorData>(all_of(good, false), labels, 4);
-  for (int jobs : {1, 2, 4}) EXPECT_THROW(step_once(normed_network(false), bad, {.jobs = jobs}, kSplit), InputError);
+  for (bool sigmoid : {false, true})
+    for (int jobs : {1, 2, 4})
+      EXPECT_THROW(step_once(normed_network(false, 3, sigmoid), bad, {.jobs = jobs}, kSplit), InputError);
 }
 
 TEST(Step, PartsDependOnBatchAndWorkAlone) {
@@ -179,6 +188,11 @@ TEST(Step, PartsDependOnBatchAndWorkAlone) {
   EXPECT_EQ(parts_of(32, kSmall), 2);
   EXPECT_EQ(parts_of(64, kSmall), 2);
   EXPECT_EQ(parts_of(128, kSmall), 4);
+  EXPECT_EQ(parts_of(256, kSplit, true), 16);
+  EXPECT_EQ(parts_of(33, kSplit, true), 3);
+  EXPECT_EQ(parts_of(15, kSplit, true), 1);
+  EXPECT_EQ(parts_of(100000, kSplit, true), 32);
+  EXPECT_EQ(parts_of(256, kWhole, true), 1);
 }
 
 TEST(Prepare, PoolingBeforeReluChangesNothing) {

@@ -129,6 +129,7 @@ struct TrainRun::Impl {
     trainer =
         std::make_unique<Trainer>(Task{request.model, std::move(graph), output, data.train, data.validation, options});
     for (const std::string& line : trainer->notes()) note("input: " + line);
+    if (const std::string idle = trainer->idle_workers(); !idle.empty()) note(idle);
     if (request.resume && std::filesystem::exists(request.checkpoint)) {
       trainer->load(request.checkpoint);
       note(fmt::format("continuing after epoch {}, from {}", trainer->history().size(), request.checkpoint));

@@ -101,6 +101,22 @@ TEST(TrainRun, SaysWhatDoesNotGoTogether) {
   EXPECT_THROW(TrainRun{request}, InputError);
 }
 
+TEST(TrainRun, SaysWhenABatchIsTooSmallForAllWorkers) {
+  Fresh folder;
+  TrainRequest request = folder.request();
+  std::vector<std::string> told;
+  request.note = [&](const std::string& line) { told.push_back(line); };
+  request.jobs = 4;
+  TrainRun{request};
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back(),
+            "a batch of 32 makes 1 part for 4 workers: 3 of them wait for gradients; --batch 2048 makes 4 parts");
+  const size_t lines = told.size();
+  told.clear(), request.jobs = 1;
+  TrainRun{request};
+  EXPECT_EQ(told.size() + 1, lines);
+}
+
 TEST(TrainRun, FreshWeightsComeFromTheSeed) {
   Fresh folder;
   std::string bytes[3];

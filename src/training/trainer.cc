@@ -237,6 +237,21 @@ struct Trainer::Impl {
     stepper->state().steps = steps_before;
   }
 
+  std::string idle_workers() const {
+    constexpr int64_t kLargestBatch = 65536;
+    const Options& o = task.options;
+    const int workers = o.jobs > 0 ? o.jobs : cores(),
+              parts = stepper->parts(*train, std::min<int64_t>(o.batch, train->size()));
+    if (parts >= workers || o.device != "cpu") return "";
+    int64_t batch = o.batch;
+    while (batch < kLargestBatch && stepper->parts(*train, batch) < workers) batch = std::min(2 * batch, kLargestBatch);
+    const int then = stepper->parts(*train, batch), idle = workers - parts;
+    std::string text = fmt::format("a batch of {} makes {} part{} for {} workers: {} of them wait{} for gradients",
+                                   o.batch, parts, parts == 1 ? "" : "s", workers, idle, idle == 1 ? "s" : "");
+    if (then > parts) text += fmt::format("; --batch {} makes {} parts", batch, then);
+    return text;
+  }
+
   std::pair<double, double> validate() const {
     if (!validation) return {kNone, kNone};
     model::Graph now = graph;
@@ -302,6 +317,7 @@ void Trainer::load(const std::string& path) {
 
 int64_t Trainer::parameters() const { return impl_->parameters->count(); }
 const LossForm& Trainer::loss() const { return impl_->loss; }
+std::string Trainer::idle_workers() const { return impl_->idle_workers(); }
 const std::vector<std::string>& Trainer::notes() const { return impl_->notes; }
 
 }  // namespace netmend::training

@@ -58,6 +58,8 @@ class Trainer {
   const LossForm& loss() const;
   /// What the user should know about how the data is fed.
   const std::vector<std::string>& notes() const;
+  /// That the batch is too small for all workers to compute at once; "" where it is not.
+  std::string idle_workers() const;
 
  private:
   struct Impl;

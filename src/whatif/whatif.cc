@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -15,6 +14,7 @@
 #include "edits/places.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
+#include "whatif/row_loops.h"
 #include "whatif/shortcut.h"
 #include "whatif/tail.h"
 
@@ -71,20 +71,6 @@ struct Block {
   Truth truth;
   std::map<ValueId, at::Tensor> values;
 };
-
-uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7fffffffu; }
-
-/// Largest absolute value; compares bits, which order as the numbers do.
-float largest_of(const float* x, int64_t count) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i) most = std::max(most, bits_of(x[i]));
-  return std::bit_cast<float>(most);
-}
-
-/// out = z + delta · w, for one row.
-void add_scaled(const float* z, float delta, const float* w, float* out, int64_t width) {
-  for (int64_t i = 0; i < width; ++i) out[i] = z[i] + delta * w[i];
-}
 
 }  // namespace
 
@@ -536,10 +522,11 @@ struct WhatIf::Impl {
     std::vector<int64_t> cancelled(const at::Tensor& old, const at::Tensor& z, double weight) const {
       std::vector<int64_t> rows;
       const int64_t own = old.numel() / old.size(0), width = z.numel() / z.size(0);
-      for (int64_t row = 0; row < block_.count; ++row) {
-        float share = largest_of(old.data_ptr<float>() + row * own, own) * float(weight);
-        if (!(share <= kCancels * largest_of(z.data_ptr<float>() + row * width, width))) rows.push_back(row);
-      }
+      std::vector<float> shares(size_t(block_.count)), sums(size_t(block_.count));
+      largest_of_rows(old.data_ptr<float>(), block_.count, own, shares.data());
+      largest_of_rows(z.data_ptr<float>(), block_.count, width, sums.data());
+      for (int64_t row = 0; row < block_.count; ++row)
+        if (!(shares[size_t(row)] * float(weight) <= kCancels * sums[size_t(row)])) rows.push_back(row);
       return rows;
     }
 
@@ -578,22 +565,24 @@ struct WhatIf::Impl {
       const float* weights = reader.rows().data_ptr<float>();
       at::Tensor stack = at::empty({at_once * inputs, width}, at::kFloat);
       std::vector<Judgement> judged(size_t(at_once * inputs));
+      std::vector<float> delta(static_cast<size_t>(inputs)), most(static_cast<size_t>(inputs));
       for (size_t first = 0; first < members.size(); first += size_t(at_once)) {
         const size_t count = std::min(members.size() - first, size_t(at_once));
         std::vector<int64_t> again;
         float* out = stack.data_ptr<float>();
         for (size_t m = 0; m < count; ++m) {
           const Prepared& member = members[first + m];
-          const float* w = weights + member.units[0] * width;
           const auto weight = float(reader.largest(member.units[0]));
-          for (int64_t row = 0; row < inputs; ++row, out += width) {
-            float before = old.data_ptr<float>()[row * units + member.units[0]];
-            float after = member.first_row < 0 ? member.held
-                                               : now.data_ptr<float>()[row * columns + member.first_row - fresh.first];
-            add_scaled(z.data_ptr<float>() + row * width, after - before, w, out, width);
-            if (!(std::abs(before) * weight <= kCancels * largest_of(out, width)))
+          const float *before = old.data_ptr<float>() + member.units[0], *after = nullptr;
+          if (member.first_row >= 0) after = now.data_ptr<float>() + member.first_row - fresh.first;
+          for (int64_t row = 0; row < inputs; ++row)
+            delta[size_t(row)] = (after ? after[row * columns] : member.held) - before[row * units];
+          add_scaled_rows(z.data_ptr<float>(), delta.data(), weights + member.units[0] * width, inputs, width, out,
+                          most.data());
+          out += inputs * width;
+          for (int64_t row = 0; row < inputs; ++row)
+            if (!(std::abs(before[row * units]) * weight <= kCancels * most[size_t(row)]))
               again.push_back(int64_t(m) * inputs + row);
-          }
         }
         at::Tensor rows = stack.narrow(0, 0, int64_t(count) * inputs);
         at::Tensor answers = group.tail->run({&rows, 1}, {});
