@@ -5,7 +5,7 @@ usage: device_test.py NETMEND [fast|slow]
 """
 import json, math, os, struct, subprocess, sys, tempfile, unittest
 
-from shell import NETMEND, Case, OneFolder, main, must, quick, read, run
+from shell import NETMEND, Case, OneFolder, main, must, needs, read, read_csv, run
 
 with tempfile.TemporaryDirectory() as folder:
     GPU = run("lab", "new", "mlp:4-3-2", "-o", os.path.join(folder, "m.onnx"), "--device", "cuda").returncode == 0
@@ -144,6 +144,21 @@ class Alike(OneFolder):
             self.assertAlmostEqual(gained[0], gained[1], delta=0.03, msg=method)
 
 
+@on_gpu
+@needs(files=("fashion-mnist",))
+class Lockstep(Case):
+    def test_studies_in_lockstep_come_to_the_same(self):
+        found = []
+        for device in ("cpu", "cuda"):
+            self.ok("lab", "study", "sbfl-repair", "--trained", "--networks", "dnn1,cnn1", "--limit", 2000, "--sample", 0.004, "--device", device, "--bases",
+                    "bases", "--out", device)
+            found.append({(row["trial"], row["field"]): float(row["value"]) for row in read_csv(f"{device}/trials.csv") if row["field"] == "accuracy"})
+        self.assertEqual(sorted(found[0]), sorted(found[1]))
+        self.assertGreater(len(found[0]), 10)
+        apart = [abs(found[0][key] - found[1][key]) for key in found[0]]
+        self.assertLess(sum(apart) / len(apart), 0.01, sorted(apart)[-5:])
+
+
 def images(path, count, shape):
     """Random images, as an NPZ file that is not compressed."""
     import io, random, zipfile
@@ -172,7 +187,7 @@ class Lost(OneFolder):
         for words in (["eval", "trained.onnx", "--data", "glyphs:test"],
                       ["stress", "trained.onnx", "--data", "glyphs:test", "--method", "pgd", "--limit", "200", "-o", "made.npz"],
                       ["train", "lenet5.onnx", "--data", "glyphs", "--limit", "2000", "--epochs", "2", "-o", "made.onnx"]):
-            for after in (30, 300):
+            for after in (12, 300):
                 environment = {**os.environ, "LD_PRELOAD": shim, "NETMEND_LOST_AFTER": str(after)}
                 done = subprocess.run([NETMEND, *words, "--device", "cuda", "--out", "lost"], env=environment, capture_output=True, text=True, timeout=120)
                 said = (words[0], after, done.returncode, done.stderr[-600:])
@@ -213,7 +228,7 @@ class Full(OneFolder):
     def test_passes_go_in_parts_and_say_so(self):
         words = ["eval", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--device", "cuda", "--anyway", "--json"]
         alone = must(*words, "--out", "alone")
-        hog = self.full(3)
+        hog = self.full(1.6)
         try:
             told = run(*words, "--out", "beside")
         finally:
@@ -227,7 +242,7 @@ class Full(OneFolder):
     def test_attacks_begin_again_with_fewer_inputs(self):
         words = ["stress", "resnet20.onnx", "--data", "npz:images.npz,x=x,y=y", "--limit", 4000, "--all", "--method", "fgsm", "--device", "cuda", "--anyway",
                  "-o", "a.npz", "--out", "s"]
-        hog = self.full(3)
+        hog = self.full(1.6)
         try:
             told = run(*words)
         finally:

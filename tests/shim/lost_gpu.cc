@@ -36,6 +36,18 @@ int cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** argumen
   return own(function, grid, block, arguments, shared, stream);
 }
 
+int cudaLaunchKernelExC(const void* config, const void* function, void** arguments) {
+  if (gone || lost()) return gone = true, kLaunchFailure;
+  static const auto own = next<int (*)(const void*, const void*, void**)>("cudaLaunchKernelExC");
+  return own(config, function, arguments);
+}
+
+int cudaGraphLaunch(void* graph, void* stream) {
+  if (gone || lost()) return gone = true, kLaunchFailure;
+  static const auto own = next<int (*)(void*, void*)>("cudaGraphLaunch");
+  return own(graph, stream);
+}
+
 int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void* stream) {
   if (gone) return kLaunchFailure;
   static const auto own = next<int (*)(void*, const void*, size_t, int, void*)>("cudaMemcpyAsync");
