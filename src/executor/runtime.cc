@@ -294,7 +294,7 @@ std::atomic<bool> smaller{false};
 int64_t device_batch_limit() { return batch_limit; }
 void set_device_batch_limit(int64_t inputs) { batch_limit = inputs; }
 bool is_device_memory(const std::exception& error) {
-  return dynamic_cast<const model::DeviceMemoryError*>(&error) != nullptr;
+  return dynamic_cast<const model::DeviceMemoryError*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error);
 }
 void tell_smaller_batches() { smaller = true; }
 bool smaller_batches() { return smaller; }
