@@ -403,9 +403,9 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
       trial.ranks.emplace_back(measure, row.at("ranks").at(measure).whole());
     const JsonView looked_at = row.at("inputs"), seconds = row.at("seconds");
     trial.inputs = looked_at.at("tests").whole();
-    trial.looked_at = {looked_at.at("drawing").whole(),      looked_at.at("draws").whole(),
-                       looked_at.at("ablation").whole(),     looked_at.at("mutants").whole(),
-                       looked_at.at("most_mutants").whole(), looked_at.at("robustness").whole()};
+    auto number = [&](const char* name) { return looked_at.has(name) ? looked_at.at(name).whole() : 0; };
+    trial.looked_at = {number("drawing"), number("draws"),        number("ablation"),
+                       number("mutants"), number("most_mutants"), number("robustness")};
     trial.drawing = seconds.at("drawing").number(), trial.ranking = seconds.at("ranking").number();
     if (seconds.has("changes")) trial.changes = seconds.at("changes").number();
     if (row.has("sound_changes")) trial.sound_changes = changes_of(row.at("sound_changes"));
