@@ -161,7 +161,7 @@ class Blaming {
 
   at::Tensor mutated(std::string_view measure) {
     if (!mutants_)
-      mutants_ = mutation_evidence(subject_, settings_, found_.layers, sides_[0], sides_[1], options_.mutant_inputs,
+      mutants_ = mutation_evidence(subject_, settings_, found_.layers, sides_[0], sides_[1], options_.mutants,
                                    options_.pass.jobs);
     const size_t units = found_.places.size();
     if (measure == "metallaxis")

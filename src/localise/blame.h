@@ -7,6 +7,7 @@
 
 #include "localise/ablation.h"
 #include "localise/measures.h"
+#include "localise/mutant_options.h"
 #include "localise/ranking.h"
 #include "observers/predictions.h"
 #include "observers/target.h"
@@ -23,7 +24,7 @@ struct BlameOptions {
   observers::Target target;
   uint64_t seed = 42;
   AblationOptions ablation;
-  int64_t mutant_inputs = 1024;  ///< that units' mutants are judged on, sampled evenly
+  MutantOptions mutants;
   stream::PassOptions pass;
   /// Predictions that are known already: then there is no pass, and measures that need counts of activations cannot be
   /// asked for.

@@ -20,12 +20,12 @@ size_t place_of(const std::vector<model::Layer>& layers, const mutants::Mutant& 
 }
 
 std::vector<mutants::Mutant> make_mutants(const stream::Subject& subject, const std::vector<model::Layer>& layers,
-                                          const observers::PredictionSettings& settings) {
+                                          const observers::PredictionSettings& settings, int64_t most) {
   int64_t units = 0;
   for (const model::Layer& layer : layers) units += layer.units;
   mutants::Generation how;
   how.operators = mutants::find_operators("deepmufl"), how.sample = 0;
-  const auto each = size_t(std::clamp<int64_t>(kMostMutants / std::max<int64_t>(1, units), 1, 8));
+  const auto each = size_t(std::clamp<int64_t>(most / std::max<int64_t>(1, units), 1, 8));
   // Weights before biases: not every layer has one.
   how.operators.resize(std::min(how.operators.size(), each));
   return mutants::generate(subject, layers, settings, how).list;
@@ -35,15 +35,15 @@ std::vector<mutants::Mutant> make_mutants(const stream::Subject& subject, const 
 
 MutationEvidence mutation_evidence(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                                   const std::vector<int64_t>& passing, int64_t inputs, int jobs) {
+                                   const std::vector<int64_t>& passing, const MutantOptions& options, int jobs) {
   std::vector<int64_t> all = failing, samples;
   const std::set<int64_t> fails(failing.begin(), failing.end());
   all.insert(all.end(), passing.begin(), passing.end());
   std::sort(all.begin(), all.end());
-  for (int64_t i : stream::spread(int64_t(all.size()), inputs, 0.5)) samples.push_back(all[size_t(i)]);
+  for (int64_t i : stream::spread(int64_t(all.size()), options.inputs, 0.5)) samples.push_back(all[size_t(i)]);
   stream::Subject some = subject;
   some.data = dataset::subset(subject.data, samples);
-  const std::vector<mutants::Mutant> list = make_mutants(some, layers, settings);
+  const std::vector<mutants::Mutant> list = make_mutants(some, layers, settings, options.most);
   whatif::WhatIf whatif(some, settings, layers, {.jobs = jobs});
   std::vector<whatif::Question> questions(1);
   MutationEvidence out;

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "localise/mutant_options.h"
 #include "localise/ranking.h"
 #include "stream/pass.h"
 #include "whatif/whatif.h"
@@ -22,13 +23,10 @@ struct MutationEvidence {
   std::vector<size_t> layers;  ///< by mutant: its layer
 };
 
-/// Mutants in all; beyond it units get fewer of the eight each.
-constexpr int64_t kMostMutants = 4096;
-
-/// On an even sample of `inputs` from both sides; fewer mutants per unit where there are many units.
+/// On an even sample from both sides; fewer mutants per unit where there are many units.
 MutationEvidence mutation_evidence(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                                   const std::vector<int64_t>& passing, int64_t inputs, int jobs);
+                                   const std::vector<int64_t>& passing, const MutantOptions& options, int jobs);
 
 /// The original definition: mean over a unit's mutants of f2p/F − α·p2f/P, where α is the ratio of both sums over all
 /// mutants. Over all mutants the terms sum to 0. `draws` of MutationEvidence::turned; double draw × unit.

@@ -56,7 +56,9 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
                             uint64_t seed, const Sizes& sizes) {
   make_once(file, [&] {
     tell(context, fmt::format("training {} on {}", about.network, about.data));
-    train_named(about.network, about.data, file, {seed, about.epochs, sizes.training}, context.jobs);
+    TrainingPlan plan = plan_for(about.data, seed);
+    plan.epochs = about.epochs, plan.limit = sizes.training;
+    train_named(about.network, about.data, file, plan, context.jobs);
   });
   model::Graph graph = onnx::read_model(file);
   const dataset::Splits splits = dataset::parse_splits(about.data);

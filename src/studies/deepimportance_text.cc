@@ -94,15 +94,18 @@ std::string deepimportance_text(const Json& report) {
   for (const Json& row : report["correlation"])
     together.row({row["model"], row["protocol"], row["criterion"], plain(row["ours"]), plain(row["paper"]),
                   plain(row["moved"], 1)});
-  out += together.text() +
-         "## Does it hold here?\n\nEach network is one observation, the mean of its cases: their mean with its 95 % "
-         "interval and the p-value of a t-test against 0; cases that go the claimed way.\n\n";
+  out +=
+      together.text() +
+      "## Does it hold here?\n\nEach network is one observation, the mean of its cases: their mean with its 95 % "
+      "interval and the p-value of a t-test against 0, neither of a single network; cases that go the claimed way.\n\n";
   Table verdicts({"conclusion", "protocol", "mean difference", "p", "cases", "verdict", "over protocols"});
   for (const Json& row : report["conclusions"]) {
     bool first = true;
     for (const auto& [protocol, found] : row["by_protocol"].items()) {
       verdicts.row({first ? row["claim"].get<std::string>() : "", protocol,
-                    fmt::format("{} [{}, {}]", plain(found["mean"]), plain(found["low"]), plain(found["high"])),
+                    found["low"].is_null()
+                        ? plain(found["mean"])
+                        : fmt::format("{} [{}, {}]", plain(found["mean"]), plain(found["low"]), plain(found["high"])),
                     found["p"].is_number() ? fmt::format("{:.2g}", found["p"].get<double>()) : "–",
                     fmt::format("{}/{}", found["held"].get<int64_t>(), found["cases"].get<int64_t>()), found["verdict"],
                     first ? row["verdict"].get<std::string>() : ""});

@@ -15,7 +15,6 @@
 #include "faults/plant.h"
 #include "localise/blame.h"
 #include "localise/candidates.h"
-#include "localise/mutation.h"
 #include "repair/mend.h"
 #include "studies/poison.h"
 #include "studies/side_effects.h"
@@ -41,9 +40,9 @@ std::vector<observers::SampleRow> predictions_of(const stream::Subject& subject,
 
 namespace {
 
-constexpr int kMostDraws = 300, kAtOnce = 20;
-/// Multiply-adds: as many as `locate` ablates with, or as a few quick repairs take.
-constexpr double kDrawingWork = 5e11, kAblationWork = 1.5e12, kMutantWork = 4e12, kRobustnessWork = 5e11;
+constexpr int kAtOnce = 20;
+/// Multiply-adds, of the order of a quick repair; a question about a unit counts as a whole pass, which it is not.
+constexpr double kDrawingWork = 5e11, kAblationWork = 5e11, kMutantWork = 4e12, kRobustnessWork = 2.5e11;
 /// Passes over an input that perturbations and 40 steps of PGD take, there and back.
 constexpr double kRobustnessPasses = 130;
 
@@ -92,14 +91,14 @@ stream::Subject with_fault(const Sound& sound, const faults::Fault& fault) {
 
 /// Draws until one costs enough; nullopt when none of many does. All that are drawn together are judged on `inputs` of
 /// the tests, and what costs enough there on all of them.
-std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed, int64_t inputs,
+std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed, const TrialInputs& inputs,
                                 const PlantedOptions& options) {
   stream::Subject some = sound.subject;
-  const bool all = inputs >= some.data->size();
-  if (!all) some.data = dataset::subset(some.data, stream::spread(some.data->size(), inputs, 0.5));
+  const bool all = inputs.drawing >= some.data->size();
+  if (!all) some.data = dataset::subset(some.data, stream::spread(some.data->size(), inputs.drawing, 0.5));
   whatif::WhatIf whatif(some, sound.settings, sound.layers, {.jobs = options.jobs});
   const double before = accuracy_of(sound.rows);
-  for (int first = 0; first < kMostDraws; first += kAtOnce) {
+  for (int first = 0; first < inputs.draws; first += kAtOnce) {
     std::vector<whatif::Question> questions(1);
     std::vector<faults::Fault> drawn;
     for (int i = 0; i < kAtOnce; ++i) {
@@ -130,7 +129,7 @@ Json ranks_of(const repair::Problem& problem, const faults::Fault& fault, const 
   localise::BlameOptions how;
   for (const localise::Measure& measure : localise::measures()) how.choices.push_back({&measure});
   how.resamples = 0, how.seed = options.seed;
-  how.ablation.inputs = inputs.ablation, how.mutant_inputs = inputs.mutants;
+  how.ablation.inputs = inputs.ablation, how.mutants = {inputs.mutants, inputs.most_mutants};
   how.pass.jobs = options.jobs, how.pass.quiet = true;
   const stream::Subject part = repair::edited(problem, {}, &problem.parts.search);
   localise::Blame blame = localise::blame(part, problem.settings, layers, how);
@@ -257,7 +256,7 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
     parts = repair::split(strata_of(sound.rows), {}, seed);
     planted = poisoned_fault(sound, parts.search, seed, options);
   } else {
-    planted = draw_fault(sound, kind, seed, inputs.drawing, options);
+    planted = draw_fault(sound, kind, seed, inputs, options);
   }
   if (!planted) return {{"none", true}};
   const stream::Subject faulty = with_fault(sound, planted->fault);
@@ -268,8 +267,10 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
   Json json = {{"place", planted->place}, {"sound", planted->before}, {"faulty", planted->after}};
   json["inputs"] = {{"tests", sound.subject.data->size()},
                     {"drawing", inputs.drawing},
+                    {"draws", inputs.draws},
                     {"ablation", std::min<int64_t>(inputs.ablation, int64_t(problem.parts.search.size()))},
                     {"mutants", std::min<int64_t>(inputs.mutants, int64_t(problem.parts.search.size()))},
+                    {"most_mutants", inputs.most_mutants},
                     {"robustness", inputs.robustness}};
   json["seconds"]["drawing"] = laps.lap();
   units = 0;
@@ -313,11 +314,18 @@ TrialInputs trial_inputs(double cost, int64_t inputs, int64_t units) {
   auto fit = [&](double work, double each, int64_t fewest, int64_t most) {
     return std::clamp(int64_t(std::min(work / (each * cost), 1e9)), std::min(fewest, most), most);
   };
-  return {
-      fit(kDrawingWork, kAtOnce, 500, inputs),
-      fit(kAblationWork, double(std::min<int64_t>(units, usual.ablation.tried)), 256, usual.ablation.inputs),
-      fit(kMutantWork, double(std::clamp<int64_t>(units * 8, 1, localise::kMostMutants)), 64, usual.ablation.inputs),
-      fit(kRobustnessWork, kRobustnessPasses, 100, kRobustnessInputs)};
+  TrialInputs found;
+  found.drawing = fit(kDrawingWork, kAtOnce, 500, inputs);
+  found.draws = fit(10 * kDrawingWork, double(std::max<int64_t>(found.drawing, 1)), 100, 300);
+  found.ablation =
+      fit(kAblationWork, double(std::min<int64_t>(units, usual.ablation.tried)), 256, usual.ablation.inputs);
+  // Fewer mutants first, down to two a unit.
+  found.most_mutants =
+      fit(kMutantWork, double(usual.mutants.inputs), std::min(2 * units, usual.mutants.most), usual.mutants.most);
+  const int64_t mutants = std::min(8 * std::max<int64_t>(units, 1), found.most_mutants);
+  found.mutants = fit(kMutantWork, double(mutants), 128, usual.mutants.inputs);
+  found.robustness = fit(kRobustnessWork, kRobustnessPasses, 60, kRobustnessInputs);
+  return found;
 }
 
 void run_planted(Store& store, const std::vector<std::string>& networks,
@@ -395,8 +403,9 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
       trial.ranks.emplace_back(measure, row.at("ranks").at(measure).whole());
     const JsonView looked_at = row.at("inputs"), seconds = row.at("seconds");
     trial.inputs = looked_at.at("tests").whole();
-    trial.looked_at = {looked_at.at("drawing").whole(), looked_at.at("ablation").whole(),
-                       looked_at.at("mutants").whole(), looked_at.at("robustness").whole()};
+    auto number = [&](const char* name) { return looked_at.has(name) ? looked_at.at(name).whole() : 0; };
+    trial.looked_at = {number("drawing"), number("draws"),        number("ablation"),
+                       number("mutants"), number("most_mutants"), number("robustness")};
     trial.drawing = seconds.at("drawing").number(), trial.ranking = seconds.at("ranking").number();
     if (seconds.has("changes")) trial.changes = seconds.at("changes").number();
     if (row.has("sound_changes")) trial.sound_changes = changes_of(row.at("sound_changes"));

@@ -29,9 +29,11 @@ std::vector<observers::SampleRow> predictions_of(const stream::Subject& subject,
 /// How many inputs the parts of a trial look at. A network that costs much gets fewer, so that a trial of any network
 /// is some hundred times the work of a quick repair; one of a few million multiply-adds gets all that is usual.
 struct TrialInputs {
-  int64_t drawing = 0;     ///< a fault is drawn on these, and judged on all where they are not all
-  int64_t ablation = 0;    ///< units are ablated on
-  int64_t mutants = 0;     ///< and their mutants judged on
+  int64_t drawing = 0;   ///< a fault is drawn on these, and judged on all where they are not all
+  int64_t draws = 0;     ///< faults that are drawn before a kind is given up
+  int64_t ablation = 0;  ///< units are ablated on
+  int64_t mutants = 0;   ///< units' mutants are judged on
+  int64_t most_mutants = 0;
   int64_t robustness = 0;  ///< predictions that perturbations and attacks change
 };
 /// Of a network with so many multiply-adds per input, so many inputs and units.

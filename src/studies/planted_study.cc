@@ -154,6 +154,8 @@ Json cost_of(const std::vector<PlantedTrial>& trials) {
                     {"drawing", first.looked_at.drawing},
                     {"ablation", first.looked_at.ablation},
                     {"mutants", first.looked_at.mutants},
+                    {"most_mutants", first.looked_at.most_mutants},
+                    {"draws", first.looked_at.draws},
                     {"robustness", first.looked_at.robustness},
                     {"seconds",
                      {{"drawing", drawing / count},
@@ -341,16 +343,16 @@ std::string planted_text(const Json& json, const std::string& what) {
   if (!json["targeted"].empty()) out += targeted_text(json);
   out +=
       "## Cost: inputs that a trial looks at, and its mean seconds\n\nA network of many multiply-adds gets fewer "
-      "inputs: faults are drawn on some tests and judged on all; ablation, mutants and robustness have so many "
-      "at most.\n\n";
-  Table cost({"network", "tests", "drawing", "ablation", "mutants", "robustness", "drawing (s)", "ranking (s)",
+      "inputs: faults are drawn on some tests, at most so many, and judged on all; ablation, mutants (so many, on so "
+      "many inputs each) and robustness have so many at most.\n\n";
+  Table cost({"network", "tests", "drawing", "draws", "ablation", "mutants", "robustness", "drawing (s)", "ranking (s)",
               "robustness (s)", "repairs (s)"});
   for (const Json& row : json["cost"]) {
     const Json& seconds = row["seconds"];
     auto one = [&](const char* name) { return fmt::format("{:.1f}", seconds[name].get<double>()); };
-    cost.row({row["network"], json_text(row["tests"]), json_text(row["drawing"]), json_text(row["ablation"]),
-              json_text(row["mutants"]), json_text(row["robustness"]), one("drawing"), one("ranking"), one("changes"),
-              one("repairs")});
+    cost.row({row["network"], json_text(row["tests"]), json_text(row["drawing"]), json_text(row["draws"]),
+              json_text(row["ablation"]), json_text(row["most_mutants"]) + " on " + json_text(row["mutants"]),
+              json_text(row["robustness"]), one("drawing"), one("ranking"), one("changes"), one("repairs")});
   }
   return out + cost.text();
 }

@@ -132,7 +132,8 @@ std::string table_of(const std::string& text, int64_t number) {
   }
   if (!numbered && number >= 1 && number <= int64_t(tables.size())) return tables[size_t(number) - 1].table;
   throw InputError(fmt::format("--table {}: the study has no such table", number),
-                   fmt::format("It has {} tables; without --table all of them are printed.", tables.size()));
+                   fmt::format("It has {}; without --table all of it is printed.",
+                               tables.size() == 1 ? "one table" : fmt::format("{} tables", tables.size())));
 }
 
 std::string latex_of(const std::string& table) {
