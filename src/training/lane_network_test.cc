@@ -17,6 +17,7 @@ namespace netmend::training {
 namespace {
 
 using model::ValueId;
+using ops::kInputs, ops::Vectors;
 using zoo::Builder;
 
 struct Found {
@@ -70,7 +71,7 @@ Found in_lanes(const model::Graph& graph, const Rows& rows, const LossForm& form
 }
 
 std::vector<Vectors> all_vectors() {
-  switch (widest_vectors()) {
+  switch (ops::widest_vectors()) {
     case Vectors::kWhole:
       return {Vectors::kWhole, Vectors::kHalf};
     case Vectors::kHalf:
@@ -182,19 +183,19 @@ TEST(LaneNetwork, SaysWhichNodeItDoesNotKnow) {
 }
 
 TEST(Lanes, PoolsThatOverlapOrArePaddedAsPlainLoopsDo) {
-  const Plane in{2, 7, 6, 1, 1, 0, 1}, out{2, 4, 4, 0, 1, 1, 0};
-  const LanePool pool{3, 2, 2, 2, 1, 1};
+  const ops::Plane in{2, 7, 6, 1, 1, 0, 1}, out{2, 4, 4, 0, 1, 1, 0};
+  const ops::LanePool pool{3, 2, 2, 2, 1, 1};
   at::manual_seed(3);
   at::Tensor x = at::randn({2, 7, 6, kInputs}), g = at::randn({2, 4, 4, kInputs});
   x[0][0][0][3] = NAN;
-  auto spread = [](const at::Tensor& t, const Plane& p) {
+  auto spread = [](const at::Tensor& t, const ops::Plane& p) {
     return at::constant_pad_nd(t, {0, 0, p.left, p.right, p.top, p.bottom}).contiguous();
   };
   const at::Tensor xs = spread(x, in), gs = spread(g, out), y = at::zeros_like(gs), gx = at::zeros_like(xs);
   at::Tensor which = at::empty({2 * 4 * 4 * kInputs}, at::kChar);
-  pool_lanes(xs.data_ptr<float>(), in, pool, true, y.data_ptr<float>(), out, which.data_ptr<int8_t>());
-  unpool_lanes(gs.data_ptr<float>(), out, y.data_ptr<float>(), out, which.data_ptr<int8_t>(), pool, true,
-               gx.data_ptr<float>(), in, true);
+  ops::pool_lanes(xs.data_ptr<float>(), in, pool, true, y.data_ptr<float>(), out, which.data_ptr<int8_t>());
+  ops::unpool_lanes(gs.data_ptr<float>(), out, y.data_ptr<float>(), out, which.data_ptr<int8_t>(), pool, true,
+                    gx.data_ptr<float>(), in, true);
   at::Tensor expected = at::zeros_like(x);
   for (int64_t c = 0; c < 2; ++c)
     for (int64_t h = 0; h < 4; ++h)

@@ -1,4 +1,4 @@
-#include "training/input_lanes.h"
+#include "ops/input_lanes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@
 #define NETMEND_WHOLE
 #endif
 
-namespace netmend::training {
+namespace netmend::ops {
 namespace {
 
 typedef float Whole __attribute__((vector_size(64), aligned(64), may_alias));
@@ -507,4 +507,4 @@ NETMEND_VECTOR_CLONES void mean_from_rows(const float* __restrict rows, int64_t 
   }
 }
 
-}  // namespace netmend::training
+}  // namespace netmend::ops

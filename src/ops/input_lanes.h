@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace netmend::training {
+namespace netmend::ops {
 
 constexpr int64_t kInputs = 16;  ///< lanes: inputs that are computed together
 
@@ -98,4 +98,4 @@ void multiply_lanes(const float* from, const Plane& plane, const float* by, floa
 void mean_to_rows(const float* x, const Plane& plane, int64_t count, float* rows, int64_t stride);
 void mean_from_rows(const float* rows, int64_t stride, int64_t count, float* gx, const Plane& plane, bool add);
 
-}  // namespace netmend::training
+}  // namespace netmend::ops
