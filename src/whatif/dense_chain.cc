@@ -84,7 +84,7 @@ at::Tensor DenseChain::run(const at::Tensor& rows) const {
   at::Tensor x = relu_ ? at::relu(rows).contiguous() : rows.contiguous();
   std::vector<int64_t> places;
   for (const Layer& layer : layers_) {
-    const at::Tensor y = layer.bias.expand({count, layer.width}).contiguous();
+    const at::Tensor y = at::empty({count, layer.width}, at::kFloat).copy_(layer.bias);
     places.resize(size_t(layer.inputs));
     for (size_t i = 0; i < places.size(); ++i) places[i] = int64_t(i) * layer.width;
     ops::WindowSums sums;
