@@ -100,7 +100,7 @@ class Conv : public LaneOp {
     const Plane &gx = pass.slope_plane(in), &g = pass.slope_plane(out);
     ops::WindowSums s;
     s.a = pass.weight(f_.weight), s.a_row = f_.height * f_.width;
-    s.c_row = gx.channel(), s.c_step = f_.stride_x * kInputs, s.rows = f_.channels, s.add = joins;
+    s.c_row = gx.channel(), s.c_step = f_.stride_x * kInputs, s.rows = f_.channels;
     for (size_t r = 0; r < rows_.size(); ++r)
       for (size_t c = 0; c < columns_.size(); ++c) {
         const Phase &row = rows_[r], &column = columns_[c];
@@ -110,6 +110,7 @@ class Conv : public LaneOp {
         for (int64_t i = 0; i < row.count; ++i) {
           s.b = pass.slope_image(out, group) + g.at(row.from + i, column.from);
           s.c = pass.slope_image(in, group) + gx.at(row.first + i * f_.stride_y, column.first);
+          s.from = joins ? s.c : nullptr;
           ops::window_sums(pass.vectors, s);
         }
       }

@@ -90,7 +90,7 @@ at::Tensor DenseChain::run(const at::Tensor& rows) const {
     ops::WindowSums sums;
     sums.a = x.data_ptr<float>(), sums.a_row = x.size(1), sums.a_at = counted_.data();
     sums.b = layer.weights.data_ptr<float>(), sums.b_at = places.data();
-    sums.terms = layer.inputs, sums.add = true;
+    sums.terms = layer.inputs, sums.from = y.data_ptr<float>();
     sums.c = y.data_ptr<float>(), sums.c_row = layer.width;
     sums.rows = count, sums.columns = layer.width / kLane;
     sums.relu = layer.relu;

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "ops/op.h"
@@ -110,15 +110,14 @@ at::Tensor LanePath::run(const at::Tensor& lanes, const at::Tensor& delta, std::
         taps.push_back(u * in.channel() + i * in.line() + j * kInputs);
       }
   const at::Tensor difference = delta.contiguous(), x = at::zeros({in.all()}, at::kFloat),
-                   z = at::empty({made_.all()}, at::kFloat), y = at::empty({pooled_.all()}, at::kFloat),
-                   which = at::empty({pooled_.all()}, at::kChar);
+                   z = at::empty({made_.all()}, at::kFloat), y = at::empty({pooled_.all()}, at::kFloat);
   const int64_t numbers = difference[0].numel(), results = pooled_.channels * pooled_.height * pooled_.width;
   at::Tensor out = at::empty({inputs, results}, at::kFloat);
   largest.resize(size_t(groups_of(inputs) * kInputs));
   ops::WindowSums s;
   s.a = kernels_.data_ptr<float>(), s.a_row = kernels_.size(1) * height * width, s.a_at = weights.data();
   s.b_at = taps.data(), s.b_step = stride_x_ * kInputs, s.terms = int64_t(taps.size());
-  s.c_row = made_.channel(), s.rows = made_.channels, s.columns = made_.width, s.add = true;
+  s.c_row = made_.channel(), s.rows = made_.channels, s.columns = made_.width;
   for (int64_t group = 0; group < groups_of(inputs); ++group) {
     const int64_t count = std::min(kInputs, inputs - group * kInputs);
     ops::rows_to_lanes(difference.data_ptr<float>() + group * kInputs * numbers, numbers, count, x.data_ptr<float>(),
@@ -127,13 +126,11 @@ at::Tensor LanePath::run(const at::Tensor& lanes, const at::Tensor& delta, std::
     for (int64_t line = 0; line < made_.height; ++line) {
       s.b = x.data_ptr<float>() + in.at(line * stride_y_ - in.top, -in.left);
       s.c = z.data_ptr<float>() + made_.at(line, 0);
-      for (int64_t c = 0; c < made_.channels; ++c)
-        std::memcpy(s.c + c * made_.channel(), before + c * made_.channel() + made_.at(line, 0),
-                    size_t(made_.line()) * sizeof(float));
+      s.from = before + made_.at(line, 0);
       ops::window_sums(ops::widest_vectors(), s);
     }
     largest_of_lanes(z.data_ptr<float>(), made_.all() / kInputs, largest.data() + group * kInputs);
-    ops::pool_lanes(z.data_ptr<float>(), made_, pool_, relu_, y.data_ptr<float>(), pooled_, which.data_ptr<int8_t>());
+    ops::pool_lanes(z.data_ptr<float>(), made_, pool_, relu_, y.data_ptr<float>(), pooled_, nullptr);
     ops::lanes_to_rows(y.data_ptr<float>(), pooled_, count, out.data_ptr<float>() + group * kInputs * results, results);
   }
   return flat_ ? out : out.view({inputs, pooled_.channels, pooled_.height, pooled_.width});
