@@ -144,10 +144,14 @@ class Studied {
 
   // ---- relevance
 
+  /// The program's copy of a network leaves out activations that are part of a convolution; in that for CIFAR-10 they
+  /// are layers of their own, and the copy has them.
+  bool leaves_out(bool plain_convolutions) const { return plain_convolutions && network_.model != "cifar"; }
+
   /// The network, or the program's copy of it.
   model::Graph explained_graph(bool plain_convolutions) const {
     model::Graph graph = network_.test.batching.graph;
-    if (!plain_convolutions) return graph;
+    if (!leaves_out(plain_convolutions)) return graph;
     const std::vector<int> made_by = model::producers(graph);
     for (model::Node& node : graph.nodes) {
       if (node.op != "Relu") continue;
@@ -181,7 +185,7 @@ class Studied {
     std::vector<model::ValueId> wanted;
     for (size_t layer : chain_->hidden()) {
       const auto& layers = chain_->layers();
-      const bool pooled = plain_convolutions && !layers[layer].dense && layer + 1 < layers.size() &&
+      const bool pooled = leaves_out(plain_convolutions) && !layers[layer].dense && layer + 1 < layers.size() &&
                           !layers[layer + 1].weights && !layers[layer + 1].flatten;
       wanted.push_back(layers[pooled ? layer + 1 : layer].value);
     }
