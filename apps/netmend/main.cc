@@ -34,6 +34,9 @@ void prepare() {
 void finish() {
   if (executor::smaller_batches() && !common.quiet)
     say(common, "the GPU's memory did not hold all inputs of a batch at once: they went through it in parts");
+  if (const std::vector<std::string> ops = executor::told_on_cpu(); !ops.empty())
+    say(common, printable(fmt::format("on the CPU, since LibTorch has no kernel for the GPU that takes their inputs: {}",
+                                      join(ops, ", "))));
 }
 
 bool begin_again(const std::exception& error) {

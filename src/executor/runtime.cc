@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -298,6 +299,20 @@ bool is_device_memory(const std::exception& error) {
 }
 void tell_smaller_batches() { smaller = true; }
 bool smaller_batches() { return smaller; }
+
+namespace {
+std::mutex on_cpu_mutex;
+std::set<std::string> on_cpu;
+}  // namespace
+
+void tell_on_cpu(const std::string& op) {
+  std::lock_guard lock(on_cpu_mutex);
+  on_cpu.insert(op);
+}
+std::vector<std::string> told_on_cpu() {
+  std::lock_guard lock(on_cpu_mutex);
+  return {on_cpu.begin(), on_cpu.end()};
+}
 
 void finish_device_work() {
   if (device_in_use.is_cpu()) return;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "base/memory_error.h"
 
@@ -47,6 +48,9 @@ bool is_device_memory(const std::exception& error);
 /// That a batch did not fit into the GPU's memory and went through it in parts; told once, at the end.
 void tell_smaller_batches();
 bool smaller_batches();
+/// That an operator ran on the CPU for want of a kernel; the operators by name, each once.
+void tell_on_cpu(const std::string& op);
+std::vector<std::string> told_on_cpu();
 /// Bytes that the GPU in use has left, and has at all; 0 without one.
 int64_t device_memory_free();
 int64_t device_memory();
