@@ -299,5 +299,42 @@ TEST(DeepImportance, GoesOnAndAgreesWithCoverage) {
   }
 }
 
+TEST(DeepImportance, ColourImagesHaveAllTablesWithCostlyAttacksOnSome) {
+  std::string path = testing::TempDir() + "colour.db";
+  for (const char* end : {"", ".lock", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  inputs::TestCase train = made_up_case(200, 1, 3), test = made_up_case(60, 2, 3);
+  DeepImportanceOptions options;
+  options.attacked = 2, options.carlini_steps = 5, options.jobs = 1;
+  options.protocol = find_protocol("df63927"), options.protocol.copies = 1, options.protocol.nc_copies = 1;
+  options.protocol.cleverhans = false;  // its C&W takes 5,000 steps
+  Store store(path, "deepimportance", kDeepImportanceVersion);
+  auto run = [&](const std::string& model) {
+    run_deepimportance(store, "p|df63927|" + model + "|1",
+                       {model, train.subject, test.subject, train.settings, test.settings}, options, {});
+    return [&store, model](const std::string& trial) {
+      return Json::parse(store.find("p|df63927|" + model + "|1|" + trial).value());
+    };
+  };
+  auto cifar = run("cifar"), lenet = run("lenet5");
+  for (const char* set : {"+JSMA", "+CW"}) EXPECT_LE(cifar(set)["inputs"].get<int64_t>(), 2 * 4) << set;
+  EXPECT_GT(cifar("+FGSM")["inputs"].get<int64_t>(), 2 * 4);
+  // The program's copy of the network for CIFAR-10 has its activations, that of the others has not: relevance of the
+  // same network is the corrected one there, and another one here.
+  auto switched = [](const Json& switches, const std::string& name) {
+    for (const Json& row : switches["rows"])
+      if (row["name"] == name) return Json{row["IDC6"], row["IDC8"], row["IDC10"]};
+    return Json();
+  };
+  const std::string copy = "relevance: by the program's copy";
+  EXPECT_EQ(switched(cifar("switches"), copy), switched(cifar("switches"), "corrected"));
+  EXPECT_NE(switched(lenet("switches"), copy), switched(lenet("switches"), "corrected"));
+  const Json report = report_deepimportance(store, "p", {"cifar"}, 1);
+  EXPECT_EQ(report["table4"].size(), 6 * 10u);
+  EXPECT_EQ(report["table5"].size(), 4u);
+  for (const Json& row : report["conclusions"]) EXPECT_NE(row["verdict"], "not tested") << row;
+  const std::string text = deepimportance_text(report);
+  EXPECT_EQ(text.find("[–"), std::string::npos);  // one network has no interval
+}
+
 }  // namespace
 }  // namespace netmend::studies
