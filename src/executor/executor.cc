@@ -33,11 +33,11 @@ at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
 /// worker wait for it.
 bool reads_numbers(const Node& node, size_t slot) {
   static const std::map<std::string, std::vector<size_t>> kSlots = {
-      {"AffineGrid", {1}}, {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumProd", {1}},
-      {"CumSum", {1}}, {"DFT", {1, 2}}, {"Dropout", {1, 2}}, {"Expand", {1}}, {"MaxUnpool", {2}}, {"OneHot", {1}},
-      {"Pad", {1, 3}}, {"Pow", {1}}, {"Reshape", {1}}, {"Resize", {1, 2, 3}}, {"STFT", {1, 3}},
-      {"Slice", {1, 2, 3, 4}}, {"Split", {1}}, {"Squeeze", {1}}, {"Tile", {1}}, {"TopK", {1}}, {"Trilu", {1}},
-      {"Unsqueeze", {1}}, {"Upsample", {1}}};
+      {"AffineGrid", {1}},     {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumProd", {1}},      {"CumSum", {1}},
+      {"DFT", {1, 2}},         {"Dropout", {1, 2}},    {"Expand", {1}},    {"MaxUnpool", {2}},    {"OneHot", {1}},
+      {"Pad", {1, 3}},         {"Pow", {1}},           {"Reshape", {1}},   {"Resize", {1, 2, 3}}, {"STFT", {1, 3}},
+      {"Slice", {1, 2, 3, 4}}, {"Split", {1}},         {"Squeeze", {1}},   {"Tile", {1}},         {"TopK", {1}},
+      {"Trilu", {1}},          {"Unsqueeze", {1}},     {"Upsample", {1}}};
   if (node.op.starts_with("Reduce")) return slot == 1;
   const auto found = kSlots.find(node.op);
   return node.domain.empty() && found != kSlots.end() &&
@@ -255,8 +255,7 @@ void Executor::Plan::run_kernel(const Step& step, std::span<const at::Tensor> in
     const bool halved = input.defined() && (input.scalar_type() == at::kHalf || input.scalar_type() == at::kBFloat16);
     here.push_back(!input.defined() ? input : input.to(at::kCPU, halved ? at::kFloat : input.scalar_type()));
   }
-  ops::Call call(here, outputs, 0, options.training, seed,
-                 request.precision == at::kDouble ? at::kDouble : at::kFloat);
+  ops::Call call(here, outputs, 0, options.training, seed, request.precision == at::kDouble ? at::kDouble : at::kFloat);
   step.kernel(call);
   for (at::Tensor& output : outputs)
     if (output.defined()) output = output.to(request.device);

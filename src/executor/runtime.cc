@@ -338,8 +338,9 @@ std::string DeviceEstimate::text() const {
   auto about = [](double seconds) {
     return seconds < 1 ? std::string("less than a second") : fmt::format("about {}", duration_text(seconds));
   };
-  return fmt::format("--device auto: the {}; by a rough estimate the work takes the CPU {} and a GPU {}, its start included",
-                     gpu() ? "GPU" : "CPU", about(cpu_seconds), about(gpu_seconds));
+  return fmt::format(
+      "--device auto: the {}; by a rough estimate the work takes the CPU {} and a GPU {}, its start included",
+      gpu() ? "GPU" : "CPU", about(cpu_seconds), about(gpu_seconds));
 }
 
 std::string check_device(const std::string& device) {

@@ -34,8 +34,8 @@ struct DeviceEstimate {
 };
 DeviceEstimate estimate_devices(double multiply_adds, double input_bytes, int workers);
 /// Call once in main with what check_device gave. On a GPU kernels are chosen that give the same bits from run to run,
-/// and products of float32 are float32 unless `precision` is tf32. With half and bf16 passes without gradients carry all
-/// their values so, and the products of everything else are as with tf32. Throws InputError.
+/// and products of float32 are float32 unless `precision` is tf32. With half and bf16 passes without gradients carry
+/// all their values so, and the products of everything else are as with tf32. Throws InputError.
 void use_device(const std::string& device, const std::string& precision = "float32");
 /// Waits until the GPU has done what this thread asked for. Call before another thread may see tensors on the device;
 /// without a GPU it does nothing.

@@ -147,9 +147,9 @@ struct UnitFit::Impl {
     int64_t bytes = 0;
     kept = one_row_per_input();
     constexpr size_t kAtOnce = 1024;
-    const int64_t most = std::min(executor::memory_budget(),
-                                  device.is_cpu() ? executor::memory_budget() : executor::device_memory()) /
-                         4;
+    const int64_t most =
+        std::min(executor::memory_budget(), device.is_cpu() ? executor::memory_budget() : executor::device_memory()) /
+        4;
     for (size_t first = 0; first < samples.size(); first += kAtOnce) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),
                                 samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
