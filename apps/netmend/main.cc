@@ -23,6 +23,7 @@ constexpr const char* kBatch = "NETMEND_DEVICE_BATCH";  ///< of a command that b
 
 void prepare() {
   executor::start_runtime(common.memory.empty() ? 0 : parse_bytes(common.memory));
+  executor::check_precision(common.precision);
   common.device = settle_device(common);
   if (const char* limit = std::getenv(kBatch)) {
     int64_t inputs = 0;
@@ -41,7 +42,7 @@ void finish() {
 }
 
 bool begin_again(const std::exception& error) {
-  constexpr int64_t kFirst = 1024, kLeast = 16;
+  constexpr int64_t kFirst = 256, kLeast = 16;
   if (!executor::is_device_memory(error)) return false;
   const int64_t last = executor::device_batch_limit(), next = std::min(kFirst, last / 4);
   if (next < kLeast) return false;

@@ -37,6 +37,7 @@ std::string settle_device(const Common& common) {
     say(common, "--device auto: the CPU, since there is no GPU that can be used here");
     return device;
   }
+  if (cluster::size() > 1) throw InputError("--device auto: ranks might decide differently", "Give cpu or cuda.");
   if (passes_of(verb) > 0 || verb == "train") return device;
   const bool study = verb == "lab" && common.arguments.size() > 2 && common.arguments[2] == "study";
   say(common, study ? "--device auto: the GPU, since studies are much work"

@@ -3,8 +3,12 @@
 #include <ATen/ATen.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace netmend::executor {
@@ -46,9 +50,10 @@ struct DeviceGraph::Impl {
   alignas(std::max_align_t) char graph[kRoom];
   bool made = false;
 
-  ~Impl() {
-    if (made) api().destroy(graph);
+  void destroy() {
+    if (std::exchange(made, false)) api().destroy(graph);
   }
+  ~Impl() { destroy(); }
 };
 
 DeviceGraph::DeviceGraph() : impl_(std::make_unique<Impl>()) {}
@@ -56,23 +61,85 @@ DeviceGraph::~DeviceGraph() = default;
 
 bool DeviceGraph::available() { return at::hasCUDA() && api().complete; }
 
+bool DeviceGraph::can_record(const model::Graph& graph) {
+  // Operators whose work on a GPU follows from the shapes of their inputs alone, constants on the CPU included. Others
+  // look at values (ids within their range, lengths, conditions), which waits for the GPU.
+  static const std::set<std::string_view> kSteady = {"Abs",
+                                                     "Add",
+                                                     "AveragePool",
+                                                     "BatchNormalization",
+                                                     "Clip",
+                                                     "Concat",
+                                                     "Constant",
+                                                     "Conv",
+                                                     "ConvTranspose",
+                                                     "Div",
+                                                     "Elu",
+                                                     "Erf",
+                                                     "Exp",
+                                                     "Flatten",
+                                                     "Gelu",
+                                                     "Gemm",
+                                                     "GlobalAveragePool",
+                                                     "GlobalMaxPool",
+                                                     "GroupNormalization",
+                                                     "HardSigmoid",
+                                                     "HardSwish",
+                                                     "Identity",
+                                                     "InstanceNormalization",
+                                                     "LayerNormalization",
+                                                     "LeakyRelu",
+                                                     "Log",
+                                                     "LogSoftmax",
+                                                     "MatMul",
+                                                     "Max",
+                                                     "MaxPool",
+                                                     "Min",
+                                                     "Mish",
+                                                     "Mul",
+                                                     "Neg",
+                                                     "PRelu",
+                                                     "Pow",
+                                                     "ReduceMean",
+                                                     "ReduceSum",
+                                                     "Relu",
+                                                     "Reshape",
+                                                     "Selu",
+                                                     "Sigmoid",
+                                                     "Softmax",
+                                                     "Softplus",
+                                                     "Sqrt",
+                                                     "Squeeze",
+                                                     "Sub",
+                                                     "Sum",
+                                                     "Tanh",
+                                                     "Transpose",
+                                                     "Unsqueeze"};
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const model::Node& node) { return node.domain.empty() && kSteady.contains(node.op); });
+}
+
 bool DeviceGraph::record(const std::function<void()>& work) {
   if (!available() || impl_->made) return false;
+  // One at a time: LibTorch keeps a list of what is being recorded.
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
   std::memset(impl_->graph, 0, kRoom);
   api().construct(impl_->graph, false), impl_->made = true;
   bool complete = true;
-  // Other threads may ask for memory meanwhile: they have streams of their own.
-  api().begin(impl_->graph, {0, 0}, kThisThread);
   try {
-    work();
-  } catch (const std::exception&) {
-    complete = false;
-  }
-  try {
+    // Other threads may ask for memory meanwhile: they have streams of their own.
+    api().begin(impl_->graph, {0, 0}, kThisThread);
+    try {
+      work();
+    } catch (const std::exception&) {
+      complete = false;
+    }
     api().end(impl_->graph);
   } catch (const std::exception&) {
     complete = false;
   }
+  if (!complete) impl_->destroy();  // its memory too
   return complete;
 }
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include "model/graph.h"
+
 namespace netmend::executor {
 
 class DeviceGraph {
@@ -14,6 +16,8 @@ class DeviceGraph {
 
   /// Whether this build and LibTorch can record at all.
   static bool available();
+  /// Whether a forward and backward pass of the network can be recorded: none of its operators has to wait for the GPU.
+  static bool can_record(const model::Graph& graph);
   /// Records `work`: it is called, its kernels are noted and not run, and the tensors that it makes stay with this
   /// graph. On a thread that called enter_worker(), after the same work has run there once, which wakes libraries and
   /// compiles kernels. False when it cannot be recorded, as when it waits for the GPU; then nothing has happened.

@@ -45,18 +45,21 @@ bool reads_numbers(const Node& node, size_t slot) {
 }
 
 /// Constants that are nothing but such numbers.
-std::unordered_set<ValueId> numbers_of(const Graph& graph) {
+std::unordered_set<ValueId> numbers_of(const Graph& graph, const std::vector<ValueId>& wanted) {
   constexpr int64_t kMost = 64;
   std::unordered_set<ValueId> numbers, others;
   for (const Node& node : graph.nodes)
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
       const ValueId id = node.inputs[slot];
       if (id == kAbsent || !graph.is_constant(id)) continue;
-      const int64_t count = graph.constant(id).numel();
-      const bool only = reads_numbers(node, slot) && count <= (node.op == "Pow" ? 1 : kMost);
+      const at::Tensor& value = graph.constant(id);
+      // Whole powers of whole numbers are computed from the tensor.
+      const bool number = node.op != "Pow" || (value.numel() == 1 && value.is_floating_point());
+      const bool only = reads_numbers(node, slot) && number && value.numel() <= kMost;
       (only ? numbers : others).insert(id);
     }
-  for (ValueId id : graph.outputs) others.insert(id);
+  others.insert(graph.outputs.begin(), graph.outputs.end());
+  others.insert(wanted.begin(), wanted.end());
   std::erase_if(numbers, [&](ValueId id) { return others.contains(id); });
   return numbers;
 }
@@ -132,7 +135,7 @@ std::vector<const Node*> Executor::Plan::followers(size_t n, const std::vector<s
 
 void Executor::Plan::build() {
   std::vector<bool> needed = needed_nodes(graph, request.given, request.wanted);
-  const std::unordered_set<ValueId> numbers = numbers_of(graph);
+  const std::unordered_set<ValueId> numbers = numbers_of(graph, request.wanted);
   std::vector<int> slot(graph.values.size(), -1);
   auto slot_of = [&](ValueId id) {
     if (id == kAbsent) return -1;
@@ -243,10 +246,12 @@ void Executor::Plan::run_kernel(const Step& step, std::span<const at::Tensor> in
     if (!step.on_cpu) return step.kernel(call);
     try {
       return step.kernel(call);
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
     } catch (const c10::Error& error) {
-      if (std::string_view(error.what()).find("CUDA error") != std::string_view::npos) throw;
+      const std::string_view what = error.what();
+      const bool none = dynamic_cast<const c10::NotImplementedError*>(&error) ||
+                        what.find("not implemented for") != std::string_view::npos ||
+                        what.find("Could not run") != std::string_view::npos;
+      if (!none) throw;
       std::fill(outputs.begin(), outputs.end(), at::Tensor());
     }
   }

@@ -245,11 +245,23 @@ void enter_worker() {
   thread_local WorkerStream own;
 }
 
-void use_device(const std::string& device, const std::string& precision) {
-  static const std::map<std::string, at::ScalarType> kCarriers = {
+namespace {
+
+const std::map<std::string, at::ScalarType>& carriers() {
+  static const std::map<std::string, at::ScalarType> all = {
       {"float32", at::kFloat}, {"tf32", at::kFloat}, {"half", at::kHalf}, {"bf16", at::kBFloat16}};
-  if (!kCarriers.contains(precision))
+  return all;
+}
+
+}  // namespace
+
+void check_precision(const std::string& precision) {
+  if (!carriers().contains(precision))
     fail("--precision {}: float32, tf32, half and bf16 are supported", printable(precision));
+}
+
+void use_device(const std::string& device, const std::string& precision) {
+  check_precision(precision);
   device_in_use = at::Device(device);
   if (device_in_use.is_cpu() && precision != "float32")
     throw InputError(fmt::format("--precision {} needs a GPU", precision), "Add --device cuda, or leave it out.");
@@ -259,7 +271,7 @@ void use_device(const std::string& device, const std::string& precision) {
   devices.setDevice(device_in_use);
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(precision != "float32"), context.setAllowTF32CuDNN(precision != "float32");
-  carried_in_passes = kCarriers.at(precision);
+  carried_in_passes = carriers().at(precision);
   context.setDeterministicCuDNN(true);
   // cuBLAS promises the same bits only with workspaces of a fixed size.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);

@@ -26,6 +26,8 @@ int64_t memory_peak();
 /// The device of a `--device` flag: cpu, cuda, cuda:1; auto where there is a GPU that may be worth its start, and cpu
 /// for it where there is none. Throws InputError when this LibTorch has none such.
 std::string check_device(const std::string& device);
+/// Throws InputError for what is no precision.
+void check_precision(const std::string& precision);
 /// What `auto` decides by: roughly how long so much work takes on `workers` cores, and on a GPU with its start.
 struct DeviceEstimate {
   double cpu_seconds = 0, gpu_seconds = 0;

@@ -9,6 +9,7 @@
 
 #include "edits/places.h"
 #include "executor/executor.h"
+#include "executor/runtime.h"
 #include "localise/weight_gradient.h"
 #include "model/guard.h"
 #include "ops/op.h"
@@ -171,7 +172,7 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
                 const std::vector<Target>& targets, const std::vector<int64_t>& samples, bool as_published) {
   Impact impact(subject, settings, targets);
   Tensors sums(targets.size()), means;
-  const size_t at_once = subject.device.is_cpu() ? 32 : 512;
+  const size_t at_once = subject.device.is_cpu() ? 32 : size_t(std::min<int64_t>(512, executor::device_batch_limit()));
   auto all = [&](const auto& add) {
     for (size_t first = 0; first < samples.size(); first += at_once) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),

@@ -427,8 +427,8 @@ int64_t Subject::batch_size() const { return batching.kind == executor::Batching
 
 int64_t Subject::batch_on_device(int64_t most) const {
   if (device.is_cpu() || batching.kind != executor::Batching::kAny) return batch_size();
-  int64_t batch = kBatch;
   most = std::min(most, executor::device_batch_limit());
+  int64_t batch = std::min(kBatch, most);
   while (batch < most && 2 * double(batch) * (cost + 1) <= kWorkOnDevice) batch *= 2;
   return batch;
 }

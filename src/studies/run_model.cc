@@ -72,6 +72,8 @@ std::vector<Carried> parse_carried(const model::Graph& graph, const std::vector<
     const auto at = std::find(graph.inputs.begin(), graph.inputs.end(), id);
     if (id == model::kAbsent || at == graph.inputs.end()) fail("the model has no input `{}`", text.substr(equals + 1));
     one.input = size_t(at - graph.inputs.begin());
+    if (std::any_of(states.begin(), states.end(), [&](const Carried& other) { return other.input == one.input; }))
+      fail("--carry names the input `{}` twice", text.substr(equals + 1));
     const model::Value& value = graph.values[size_t(id)];
     if (!model::supported(value.type)) fail("elements of `{}` are not supported", value.name);
     states.push_back(std::move(one));

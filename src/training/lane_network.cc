@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -25,6 +26,8 @@ constexpr int64_t kMostWindow = 127;        ///< places within a pooling window 
 constexpr int64_t kManyWeights = 1 << 20;   ///< of dense layers: more are read once for all inputs of a part
 constexpr int64_t kMostWeights = 16 << 20;  ///< of dense layers: more are a BLAS's affair alone
 constexpr int64_t kMostBytes = 1 << 30;     ///< of sixteen inputs: all values and gradients are in memory together
+constexpr int64_t kMostBytesWithNorms = 1
+                                        << 28;  ///< where all inputs of a batch are: statistics are of the whole batch
 
 struct Refused {
   std::string reason;
@@ -65,7 +68,8 @@ class Builder {
     int64_t floats = 0;
     for (const LaneValue& value : values) floats += value.image ? value.plane.all() : 0;
     for (const Plane& plane : planes) floats += plane.all();
-    if (floats * int64_t(sizeof(float)) > kMostBytes) throw Refused{"its images are large"};
+    if (floats * int64_t(sizeof(float)) > (norms ? kMostBytesWithNorms : kMostBytes))
+      throw Refused{"its images are large"};
     for (auto& op : ops) op->prepare(values, planes);
   }
 
@@ -224,12 +228,13 @@ class Builder {
     norms = true;
     add(node, lane_norm(form), in, made);
   }
-  size_t statistic(const Node& node, size_t input, int64_t channels) const {
+  size_t statistic(const Node& node, size_t input, int64_t channels) {
     const std::vector<ValueId>& ids = parameters_.statistics_ids();
     auto found = std::find(ids.begin(), ids.end(), node.inputs[input]);
     const auto at = size_t(found - ids.begin());
     if (found == ids.end() || parameters_.statistics()[at].numel() != channels)
       refuse(node, "its statistics are no constants of the file");
+    if (!statistics_.insert(at).second) refuse(node, "its statistics are shared");
     return at;
   }
 
@@ -361,8 +366,14 @@ class Builder {
     if (op.in == op.other) return;
     for (int value : {op.in, op.other})
       if (quiet(value)) share(value);
+    auto sharers = [&](int place) {
+      return std::count_if(values.begin(), values.end(),
+                           [&](const LaneValue& one) { return one.slopes && one.gradient == place; });
+    };
     for (auto [value, rival] : {std::pair{op.in, op.other}, std::pair{op.other, op.in}}) {
       if (quiet(value) || !quiet(rival) || makers_[size_t(value)] < 0) continue;
+      // Sums of sums: further values read the place, and would after the writers.
+      if (ops[size_t(makers_[size_t(rival)])]->other >= 0 || sharers(values[size_t(op.out)].gradient) != 2) continue;
       int last = makers_[size_t(value)];
       for (int reader : readers_[size_t(value)])
         if (reader != int(op.number)) last = std::max(last, reader);
@@ -395,6 +406,7 @@ class Builder {
   std::map<ValueId, int64_t> uses_;
   std::map<ValueId, int> known_;
   std::vector<char> claimed_;
+  std::set<size_t> statistics_;            ///< that a node keeps up to date
   std::vector<int> makers_;                ///< operator that makes a value, or −1
   std::vector<std::vector<int>> readers_;  ///< operators that read it
   std::map<int, Plane> slope_margins_;     ///< of values

@@ -116,6 +116,22 @@ model::Graph sums() {
   return finish(b, b.flatten(b.plain("GlobalAveragePool", {x})), 5);
 }
 
+/// Sums of sums whose ways are read elsewhere too: f(x) + g(x) + x, and x + f(x) + h(x) with h made before f.
+model::Graph nested_sums() {
+  Builder b("nested", zoo::Scheme::kGlorot, 3);
+  auto branch = [&](const std::string& name, ValueId from) {
+    return b.batch_norm("n" + name, b.conv(name, from, 6, 6, {.kernel = 3, .padding = 1}), 6);
+  };
+  ValueId x = b.relu(b.conv("c1", input_image(b), 3, 6, {.kernel = 3, .padding = 1}));
+  const ValueId f = branch("c2", x), g = branch("c3", x);
+  x = b.relu(b.add("a2", b.add("a1", f, g), x));
+  const ValueId h = branch("c4", x), k = branch("c5", x);
+  x = b.relu(b.add("a4", b.add("a3", x, k), h));
+  const ValueId p = b.conv("c6", x, 6, 6, {.kernel = 3, .padding = 1}), q = b.conv("c7", x, 6, 6, {.kernel = 1});
+  x = b.add("a6", x, b.add("a5", q, p));
+  return finish(b, b.flatten(b.plain("GlobalAveragePool", {x})), 6);
+}
+
 model::Graph drops() {
   Builder b("drops", zoo::Scheme::kGlorot, 3);
   ValueId x = b.relu(b.conv("c1", input_image(b), 3, 6, {.kernel = 3}));
@@ -166,6 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
     Networks, InLanes,
     testing::Values(Case{"windows", windows, {3, 11, 9}, 4}, Case{"pools", pools, {3, 11, 9}, 4},
                     Case{"sums", sums, {3, 11, 9}, 4}, Case{"drops", drops, {3, 11, 9}, 4},
+                    Case{"nested", nested_sums, {3, 11, 9}, 4},
                     Case{"lenet5", [] { return zoo::make("lenet5"); }, {1, 28, 28}, 10},
                     Case{"dnn1", [] { return zoo::make("dnn1"); }, {784}, 10},
                     // Of its many values some are 0 to rounding, and relu passes their gradient or not.

@@ -130,9 +130,7 @@ struct Stepper::Impl {
     device->numbers = at::empty({3}, there.dtype(at::kFloat));
     device->sums = at::empty({3}, there.dtype(at::kDouble));
     device->queued = at::empty({int64_t(kMostQueued), 3}, there.dtype(at::kDouble));
-    const bool drops = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                   [](const model::Node& node) { return node.op == "Dropout"; });
-    if (drops || !executor::DeviceGraph::available()) device->recorded = -1;
+    if (!executor::DeviceGraph::available() || !executor::DeviceGraph::can_record(graph)) device->recorded = -1;
   }
 
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }

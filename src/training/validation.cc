@@ -23,7 +23,7 @@ Judgement judge(const model::Graph& graph, model::ValueId wanted, const LossForm
   request.wanted = {wanted};
   request.device = data.device();
   executor::Executor executor(graph, request);
-  const int64_t batch = data.device().is_cpu() ? kBatch : kBatchOnDevice;
+  const int64_t batch = data.device().is_cpu() ? kBatch : std::min(kBatchOnDevice, executor::device_batch_limit());
   const int64_t chunk_size = batch * kBatchesAChunk, chunks = (data.size() + chunk_size - 1) / chunk_size;
   std::vector<LossSum> sums(static_cast<size_t>(chunks));
   LossSum total;

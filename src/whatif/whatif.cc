@@ -336,6 +336,13 @@ struct WhatIf::Impl {
     return out;
   }
 
+  /// What is recomputed goes on from these values in float32, so that they must be float32 too.
+  executor::Request base_request(const std::vector<ValueId>& wanted) const {
+    executor::Request request = subject.request(wanted);
+    request.precision = at::kFloat;
+    return request;
+  }
+
   void ask(std::span<const Question> questions, const Sink& sink) {
     std::vector<size_t> unchanged;
     std::vector<Group> groups = prepare(questions, unchanged);
@@ -346,7 +353,7 @@ struct WhatIf::Impl {
     if (!reuse) wanted.insert(kept_values.begin(), kept_values.end());
     std::vector<ValueId> list(wanted.begin(), wanted.end());
     std::optional<executor::Executor> base;
-    if (!reuse) base.emplace(graph, subject.request(list));
+    if (!reuse) base.emplace(graph, base_request(list));
     std::vector<Block> fresh(size_t(reuse ? 0 : blocks));
     std::vector<std::vector<Judgement>> found(static_cast<size_t>(blocks));
     bool keeping = options.keep && !reuse;
@@ -388,7 +395,7 @@ struct WhatIf::Impl {
       if (const Shortcut* way = shortcut(int(l))) seats.push_back(way->seat), which.push_back(l);
     std::vector<std::vector<double>> sums(layers.size());
     if (seats.empty()) return sums;
-    executor::Executor base(graph, subject.request(seats));
+    executor::Executor base(graph, base_request(seats));
     const int64_t blocks = (subject.data->size() + block - 1) / block;
     std::vector<Tensors> found(static_cast<size_t>(blocks));
     for (size_t l : which) sums[l].resize(size_t(layers[l].units));
