@@ -343,8 +343,10 @@ std::string planted_text(const Json& json, const std::string& what) {
   if (!json["targeted"].empty()) out += targeted_text(json);
   out +=
       "## Cost: inputs that a trial looks at, and its mean seconds\n\nA network of many multiply-adds gets fewer "
-      "inputs: faults are drawn on some tests, at most so many, and judged on all; ablation, mutants (so many, on so "
-      "many inputs each) and robustness have so many at most.\n\n";
+      "inputs. Drawing: tests that faults are drawn on (those of two points there are judged on all), and draws before "
+      "a "
+      "kind is given up. Ablation and robustness: inputs at most; mutants: how many at most, and on how many "
+      "inputs.\n\n";
   Table cost({"network", "tests", "drawing", "draws", "ablation", "mutants", "robustness", "drawing (s)", "ranking (s)",
               "robustness (s)", "repairs (s)"});
   for (const Json& row : json["cost"]) {
