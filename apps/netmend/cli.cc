@@ -233,15 +233,19 @@ std::string in_short(const std::string& message) {
 
 namespace {
 
+/// Does not return where the program runs once more.
+void begin_again_if_it_helps(char** argv, const Program& program, const std::exception& error) {
+  if (!program.begin_again || cluster::size() > 1 || !program.begin_again(error)) return;
+  tell("note: the GPU does not have enough memory; beginning again with fewer inputs at once");
+  flush_output();
+  execv("/proc/self/exe", argv);
+}
+
 int run_and_tell(int argc, char** argv, const Program& program) {
   try {
     return run(argc, argv, program);
   } catch (const InputError& error) {
-    if (program.begin_again && cluster::size() == 1 && program.begin_again(error)) {
-      tell("note: " + in_short(error.what()) + "; beginning again with fewer inputs at once");
-      flush_output();
-      execv("/proc/self/exe", argv);
-    }
+    begin_again_if_it_helps(argv, program, error);
     tell("error: " + in_short(error.what()));
     if (!error.hint().empty()) tell("  " + in_short(error.hint()));
     return 2;
@@ -255,6 +259,7 @@ int run_and_tell(int argc, char** argv, const Program& program) {
   } catch (const std::bad_alloc&) {
     return no_memory();
   } catch (const std::exception& error) {
+    begin_again_if_it_helps(argv, program, error);
     std::string reason = error.what();
     reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
     if (is_about_memory(reason)) return no_memory();

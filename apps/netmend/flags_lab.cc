@@ -349,9 +349,11 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   run->add_option("--input", o.run.inputs, "NAME=FILE.npy, one per input");
   run->add_option("--output", o.run.outputs, "Values to write (default: the model's outputs)");
   run->add_option("--carry", o.run.carry,
-                  "OUTPUT=INPUT, a state (recurrent, key-value cache): inputs are steps along their first axis, and each begins with "
+                  "OUTPUT=INPUT, a state (recurrent, key-value cache): inputs are steps along their first axis, and "
+                  "each begins with "
                   "what the last one made of it; also written: the states that steps began with, to be given as data");
-  run->add_option("--sequences", o.run.sequences, "NPY file with a number for each step: states begin anew where it changes");
+  run->add_option("--sequences", o.run.sequences,
+                  "NPY file with a number for each step: states begin anew where it changes");
   run->add_flag("--float64", o.run.float64, "Compute in float64");
   run->add_option("--out", o.run.folder, "Folder for the outputs")->required();
   run->callback([&] { action = [&] { return lab_run(common, o.run); }; });

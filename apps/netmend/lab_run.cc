@@ -10,9 +10,9 @@ namespace netmend::app {
 
 int lab_run(const Common& common, const RunOptions& options) {
   Json list = Json::array();
-  for (const studies::WrittenOutput& one : studies::run_model(
-           {options.model, options.folder, options.inputs, options.outputs, options.float64, common.device,
-            options.carry, options.sequences})) {
+  for (const studies::WrittenOutput& one :
+       studies::run_model({options.model, options.folder, options.inputs, options.outputs, options.float64,
+                           common.device, options.carry, options.sequences})) {
     list.push_back({{"name", one.name}, {"file", one.file}, {"shape", one.shape}});
     if (!common.json) print("  {}  {}  {}\n", printable(one.name), shape_text(one.shape), one.file);
   }

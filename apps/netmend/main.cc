@@ -34,6 +34,10 @@ void prepare() {
 void finish() {
   if (executor::smaller_batches() && !common.quiet)
     say(common, "the GPU's memory did not hold all inputs of a batch at once: they went through it in parts");
+  if (const std::vector<std::string> ops = executor::told_on_cpu(); !ops.empty())
+    say(common,
+        printable(fmt::format("on the CPU, since LibTorch has no kernel for the GPU that takes their inputs: {}",
+                              join(ops, ", "))));
 }
 
 bool begin_again(const std::exception& error) {
@@ -48,5 +52,6 @@ bool begin_again(const std::exception& error) {
 }  // namespace netmend::app
 
 int main(int argc, char** argv) {
-  return netmend::app::run_program(argc, argv, {netmend::app::add_all, netmend::app::prepare, netmend::app::finish, netmend::app::begin_again});
+  return netmend::app::run_program(
+      argc, argv, {netmend::app::add_all, netmend::app::prepare, netmend::app::finish, netmend::app::begin_again});
 }

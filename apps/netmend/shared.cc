@@ -18,8 +18,8 @@ namespace {
 /// Roughly how often a command sends its inputs through the network, for `--device auto`: gradients count three times,
 /// and searches what they usually take. 0: the command has no such work, or knows it only at its end.
 const std::map<std::string, double> kPasses = {
-    {"check", 25},  {"compare", 2}, {"coverage", 12}, {"eval", 1},   {"explain", 6}, {"failures", 2}, {"gate", 1},
-    {"locate", 60}, {"mutate", 60}, {"next", 4},      {"repair", 200}, {"slices", 1}, {"stress", 120}, {"whatif", 10}};
+    {"check", 25},  {"compare", 2}, {"coverage", 12}, {"eval", 1},     {"explain", 6}, {"failures", 2}, {"gate", 1},
+    {"locate", 60}, {"mutate", 60}, {"next", 4},      {"repair", 200}, {"slices", 1},  {"stress", 120}, {"whatif", 10}};
 
 double passes_of(const std::string& verb) {
   const auto found = kPasses.find(verb);

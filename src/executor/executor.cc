@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <atomic>
 #include <map>
+#include <string_view>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -31,11 +33,11 @@ at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
 /// worker wait for it.
 bool reads_numbers(const Node& node, size_t slot) {
   static const std::map<std::string, std::vector<size_t>> kSlots = {
-      {"AffineGrid", {1}}, {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumProd", {1}},
-      {"CumSum", {1}}, {"DFT", {1, 2}}, {"Dropout", {1, 2}}, {"Expand", {1}}, {"MaxUnpool", {2}}, {"OneHot", {1}},
-      {"Pad", {1, 3}}, {"Pow", {1}}, {"Reshape", {1}}, {"Resize", {1, 2, 3}}, {"STFT", {1, 3}},
-      {"Slice", {1, 2, 3, 4}}, {"Split", {1}}, {"Squeeze", {1}}, {"Tile", {1}}, {"TopK", {1}}, {"Trilu", {1}},
-      {"Unsqueeze", {1}}, {"Upsample", {1}}};
+      {"AffineGrid", {1}},     {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumProd", {1}},      {"CumSum", {1}},
+      {"DFT", {1, 2}},         {"Dropout", {1, 2}},    {"Expand", {1}},    {"MaxUnpool", {2}},    {"OneHot", {1}},
+      {"Pad", {1, 3}},         {"Pow", {1}},           {"Reshape", {1}},   {"Resize", {1, 2, 3}}, {"STFT", {1, 3}},
+      {"Slice", {1, 2, 3, 4}}, {"Split", {1}},         {"Squeeze", {1}},   {"Tile", {1}},         {"TopK", {1}},
+      {"Trilu", {1}},          {"Unsqueeze", {1}},     {"Upsample", {1}}};
   if (node.op.starts_with("Reduce")) return slot == 1;
   const auto found = kSlots.find(node.op);
   return node.domain.empty() && found != kSlots.end() &&
@@ -69,6 +71,7 @@ struct Executor::Plan {
     std::vector<bool> last_use;  ///< the slot is not needed after this step
     std::vector<int> outputs;    ///< slots; -1 where nobody wants the output
     std::string where;
+    std::shared_ptr<std::atomic<bool>> on_cpu;  ///< there is no kernel for the GPU
   };
 
   Request request;
@@ -83,6 +86,8 @@ struct Executor::Plan {
   /// alone.
   std::vector<const Node*> followers(size_t n, const std::vector<std::vector<int>>& used_by) const;
   void run_step(const Step& step, std::vector<at::Tensor>& slots, const RunOptions& options, uint64_t seed) const;
+  void run_kernel(const Step& step, std::span<const at::Tensor> inputs, std::span<at::Tensor> outputs, uint64_t spare,
+                  const RunOptions& options, uint64_t seed) const;
 };
 
 std::vector<bool> needed_nodes(const Graph& graph, std::span<const ValueId> given, std::span<const ValueId> wanted) {
@@ -157,6 +162,7 @@ void Executor::Plan::build() {
     Step step;
     step.node = int(n);
     step.where = fmt::format("node {} ({})", node.name, node.op);
+    if (request.device.is_cuda()) step.on_cpu = std::make_shared<std::atomic<bool>>(false);
     const std::vector<const Node*> more = blocks ? followers(n, used_by) : std::vector<const Node*>();
     if (more.empty()) {
       step.kernel = ops::prepare(graph, node);
@@ -228,6 +234,34 @@ std::string shapes_text(std::span<const at::Tensor> tensors) {
 
 }  // namespace
 
+/// Where LibTorch has no kernel for the GPU (products of integers, for one) the operator runs on the CPU, now and from
+/// now on.
+void Executor::Plan::run_kernel(const Step& step, std::span<const at::Tensor> inputs, std::span<at::Tensor> outputs,
+                                uint64_t spare, const RunOptions& options, uint64_t seed) const {
+  if (!step.on_cpu || !*step.on_cpu) {
+    ops::Call call(inputs, outputs, spare, options.training, seed, request.precision);
+    if (!step.on_cpu) return step.kernel(call);
+    try {
+      return step.kernel(call);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      if (std::string_view(error.what()).find("CUDA error") != std::string_view::npos) throw;
+      std::fill(outputs.begin(), outputs.end(), at::Tensor());
+    }
+  }
+  std::vector<at::Tensor> here;
+  for (const at::Tensor& input : inputs) {
+    const bool halved = input.defined() && (input.scalar_type() == at::kHalf || input.scalar_type() == at::kBFloat16);
+    here.push_back(!input.defined() ? input : input.to(at::kCPU, halved ? at::kFloat : input.scalar_type()));
+  }
+  ops::Call call(here, outputs, 0, options.training, seed, request.precision == at::kDouble ? at::kDouble : at::kFloat);
+  step.kernel(call);
+  for (at::Tensor& output : outputs)
+    if (output.defined()) output = output.to(request.device);
+  if (!step.on_cpu->exchange(true)) tell_on_cpu(graph.nodes[size_t(step.node)].op);
+}
+
 void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, const RunOptions& options,
                               uint64_t seed) const {
   c10::SmallVector<at::Tensor, 4> inputs(step.inputs.size());
@@ -252,13 +286,13 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
     for (size_t i = 0; i < inputs.size() && i < 64; ++i)
       if (inputs[i].defined() && sole_owner(inputs[i])) spare |= uint64_t(1) << i;
 
-  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed,
-                 request.precision);
   model::guarded(
       [&] {
         return fmt::format("{}, given {}", step.where, shapes_text({inputs.data(), inputs.size()}));
       },
-      [&] { step.kernel(call); });
+      [&] {
+        run_kernel(step, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options, seed);
+      });
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
     if (request.precision != at::kFloat && outputs[i].defined() && outputs[i].scalar_type() == at::kFloat)

@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -294,10 +295,24 @@ std::atomic<bool> smaller{false};
 int64_t device_batch_limit() { return batch_limit; }
 void set_device_batch_limit(int64_t inputs) { batch_limit = inputs; }
 bool is_device_memory(const std::exception& error) {
-  return dynamic_cast<const model::DeviceMemoryError*>(&error) != nullptr;
+  return dynamic_cast<const model::DeviceMemoryError*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error);
 }
 void tell_smaller_batches() { smaller = true; }
 bool smaller_batches() { return smaller; }
+
+namespace {
+std::mutex on_cpu_mutex;
+std::set<std::string> on_cpu;
+}  // namespace
+
+void tell_on_cpu(const std::string& op) {
+  std::lock_guard lock(on_cpu_mutex);
+  on_cpu.insert(op);
+}
+std::vector<std::string> told_on_cpu() {
+  std::lock_guard lock(on_cpu_mutex);
+  return {on_cpu.begin(), on_cpu.end()};
+}
 
 void finish_device_work() {
   if (device_in_use.is_cpu()) return;
@@ -323,8 +338,9 @@ std::string DeviceEstimate::text() const {
   auto about = [](double seconds) {
     return seconds < 1 ? std::string("less than a second") : fmt::format("about {}", duration_text(seconds));
   };
-  return fmt::format("--device auto: the {}; by a rough estimate the work takes the CPU {} and a GPU {}, its start included",
-                     gpu() ? "GPU" : "CPU", about(cpu_seconds), about(gpu_seconds));
+  return fmt::format(
+      "--device auto: the {}; by a rough estimate the work takes the CPU {} and a GPU {}, its start included",
+      gpu() ? "GPU" : "CPU", about(cpu_seconds), about(gpu_seconds));
 }
 
 std::string check_device(const std::string& device) {

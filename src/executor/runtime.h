@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "base/memory_error.h"
 
@@ -33,8 +34,8 @@ struct DeviceEstimate {
 };
 DeviceEstimate estimate_devices(double multiply_adds, double input_bytes, int workers);
 /// Call once in main with what check_device gave. On a GPU kernels are chosen that give the same bits from run to run,
-/// and products of float32 are float32 unless `precision` is tf32. With half and bf16 passes without gradients carry all
-/// their values so, and the products of everything else are as with tf32. Throws InputError.
+/// and products of float32 are float32 unless `precision` is tf32. With half and bf16 passes without gradients carry
+/// all their values so, and the products of everything else are as with tf32. Throws InputError.
 void use_device(const std::string& device, const std::string& precision = "float32");
 /// Waits until the GPU has done what this thread asked for. Call before another thread may see tensors on the device;
 /// without a GPU it does nothing.
@@ -47,6 +48,9 @@ bool is_device_memory(const std::exception& error);
 /// That a batch did not fit into the GPU's memory and went through it in parts; told once, at the end.
 void tell_smaller_batches();
 bool smaller_batches();
+/// That an operator ran on the CPU for want of a kernel; the operators by name, each once.
+void tell_on_cpu(const std::string& op);
+std::vector<std::string> told_on_cpu();
 /// Bytes that the GPU in use has left, and has at all; 0 without one.
 int64_t device_memory_free();
 int64_t device_memory();

@@ -17,6 +17,7 @@
 #include "executor/layers.h"
 #include "executor/runtime.h"
 #include "localise/gradient.h"
+#include "training/thread_pool.h"
 #include "whatif/judge.h"
 #include "whatif/tail.h"
 
@@ -27,7 +28,7 @@ using Tensors = std::vector<at::Tensor>;
 
 namespace {
 
-constexpr int64_t kRowsAPart = 64;   ///< of a batch, on one worker; a GPU takes the whole batch
+constexpr int64_t kRowsAPart = 32;   ///< of a batch, on one worker; a GPU takes the whole batch
 constexpr double kTargetWeight = 4;  ///< how much more a failure counts that the user is after
 
 /// Numbers of one constant that may move.
@@ -47,6 +48,7 @@ struct UnitFit::Impl {
   const Problem& problem;
   const model::Graph& graph;
   at::Device device;
+  training::ThreadPool pool;  ///< steps are too short to start threads for each
   std::vector<Piece> pieces;
   std::vector<ValueId> beside;  ///< kept values, or the network's inputs
   bool kept = false;
@@ -56,7 +58,7 @@ struct UnitFit::Impl {
   double last_loss = 0, epoch_work = 0;
 
   Impl(const Problem& p, const std::vector<localise::UnitPlace>& units)
-      : problem(p), graph(p.subject.batching.graph), device(p.subject.device) {
+      : problem(p), graph(p.subject.batching.graph), device(p.subject.device), pool(threads(p)) {
     if (const std::string why = why_unfittable(problem); !why.empty()) throw Unsupported(why);
     gather(units);
     std::vector<ValueId> constants;
@@ -77,6 +79,11 @@ struct UnitFit::Impl {
     for (at::Tensor& value : one) value = value.to(at::kCPU);
     epoch_work =
         3 * double(problem.parts.search.size()) * executor::multiply_adds(graph, one, request.wanted, request.given);
+  }
+
+  static int threads(const Problem& p) {
+    const int64_t parts = (FitOptions{}.batch + kRowsAPart - 1) / kRowsAPart;
+    return p.subject.device.is_cpu() ? int(std::min<int64_t>(p.jobs > 0 ? p.jobs : cores(), parts)) : 1;
   }
 
   void gather(const std::vector<localise::UnitPlace>& units) {
@@ -140,9 +147,9 @@ struct UnitFit::Impl {
     int64_t bytes = 0;
     kept = one_row_per_input();
     constexpr size_t kAtOnce = 1024;
-    const int64_t most = std::min(executor::memory_budget(),
-                                  device.is_cpu() ? executor::memory_budget() : executor::device_memory()) /
-                         4;
+    const int64_t most =
+        std::min(executor::memory_budget(), device.is_cpu() ? executor::memory_budget() : executor::device_memory()) /
+        4;
     for (size_t first = 0; first < samples.size(); first += kAtOnce) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),
                                 samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
@@ -194,12 +201,12 @@ struct UnitFit::Impl {
   };
 
   /// Gradients of a batch, its parts on all workers, added in order.
-  Gradients gradients(const std::vector<int64_t>& batch) const {
+  Gradients gradients(const std::vector<int64_t>& batch) {
     const Tensors now = constants();
     const int64_t rows_a_part = device.is_cpu() ? kRowsAPart : std::max<int64_t>(1, int64_t(batch.size()));
     const int64_t parts = (int64_t(batch.size()) + rows_a_part - 1) / rows_a_part;
     std::vector<Gradients> found(static_cast<size_t>(parts));
-    auto work = [&](int64_t part, int) {
+    auto work = [&](int part) {
       const int64_t first = part * rows_a_part, count = std::min(rows_a_part, int64_t(batch.size()) - first);
       const std::vector<int64_t> numbers(batch.begin() + first, batch.begin() + first + count);
       const at::Tensor which = at::tensor(numbers, at::kLong).to(device);
@@ -221,20 +228,18 @@ struct UnitFit::Impl {
                 : at::zeros_like(pieces[i].value));
       own.loss = loss.item<double>(), own.weight = each.sum().item<double>();
     };
+    if (parts == 1)  // on a GPU always: no other thread with a stream of its own
+      work(0);
+    else
+      pool.run(int(parts), work);
     Gradients sum;
-    auto add = [&](int64_t part) {
-      Gradients& own = found[size_t(part)];
+    for (Gradients& own : found) {
       sum.loss += own.loss, sum.weight += own.weight;
       if (sum.by_piece.empty())
         sum.by_piece = std::move(own.by_piece);
       else
         for (size_t i = 0; i < sum.by_piece.size(); ++i) sum.by_piece[i].add_(own.by_piece[i]);
-    };
-    if (parts == 1)  // on a GPU always: no other thread with a stream of its own
-      work(0, 0), add(0);
-    else
-      in_order(
-          parts, problem.jobs > 0 ? problem.jobs : cores(), [](int) { executor::enter_worker(); }, work, add);
+    }
     return sum;
   }
 

@@ -149,7 +149,8 @@ double forward_rate(const executor::Executor& executor, const Tensors& inputs, i
 double machine_peak(at::Device device, int workers) {
   if (device.is_cpu()) return executor::peak_flops(0.3) * workers;
   const int64_t size = 8192;
-  at::Tensor a = at::rand({size, size}, at::TensorOptions(device).dtype(executor::pass_precision())), b = at::rand_like(a);
+  at::Tensor a = at::rand({size, size}, at::TensorOptions(device).dtype(executor::pass_precision())),
+             b = at::rand_like(a);
   for (int i = 0; i < 2; ++i) at::mm(a, b);
   executor::finish_device_work();
   const auto start = Clock::now();

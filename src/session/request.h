@@ -18,13 +18,13 @@ struct Request {
   int64_t limit = 0;              ///< only the first inputs of the tests; 0 for all
   bool all = false;               ///< all inputs, whatever the budget says
   uint64_t seed = 42;
-  int jobs = 0;  ///< worker threads; 0 for one per core. Never changes a result
-  std::string device = "cpu";  ///< auto: decided when the tests are opened, by their size and `passes`
-  std::string precision = "float32";  ///< on a GPU that auto chooses
-  double passes = 1;           ///< roughly how often the command sends the tests through the network
-  bool quiet = false;                            ///< no progress bars
-  std::string out;                               ///< the run folder; "": netmend-runs/<time>-<command>
-  std::vector<std::string> arguments;            ///< the command line, for the run's record
+  int jobs = 0;                        ///< worker threads; 0 for one per core. Never changes a result
+  std::string device = "cpu";          ///< auto: decided when the tests are opened, by their size and `passes`
+  std::string precision = "float32";   ///< on a GPU that auto chooses
+  double passes = 1;                   ///< roughly how often the command sends the tests through the network
+  bool quiet = false;                  ///< no progress bars
+  std::string out;                     ///< the run folder; "": netmend-runs/<time>-<command>
+  std::vector<std::string> arguments;  ///< the command line, for the run's record
   std::function<void(const std::string&)> note;  ///< told what the user should know while it happens; may be empty
 };
 

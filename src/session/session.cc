@@ -172,8 +172,7 @@ struct Session::Impl {
   }
 
   Split make_split(const std::string& name, const Spec& spec, std::shared_ptr<const Dataset> data, bool tell) {
-    if (request.device == "auto")
-      choose_device(stream::Subject(model_name, graph, data, {head.output, head.logits}));
+    if (request.device == "auto") choose_device(stream::Subject(model_name, graph, data, {head.output, head.logits}));
     stream::Subject subject(model_name, graph, data, {head.output, head.logits}, at::Device(request.device));
     if (tell) {
       for (const std::string& line : subject.feed.notes()) note("input: " + line);

@@ -56,7 +56,7 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
                             uint64_t seed, const Sizes& sizes) {
   make_once(file, [&] {
     tell(context, fmt::format("training {} on {}", about.network, about.data));
-    TrainingPlan plan = plan_for(about.data, seed);
+    TrainingPlan plan = plan_for(about.data, seed, context.device);
     plan.epochs = about.epochs, plan.limit = sizes.training;
     train_named(about.network, about.data, file, plan, context.jobs);
   });

@@ -102,7 +102,8 @@ std::vector<at::Tensor> read_inputs(const model::Graph& graph, const std::vector
   }
   std::vector<at::Tensor> inputs;
   for (const std::string& name : names) {
-    const bool state = std::any_of(states.begin(), states.end(), [&](const auto& s) { return s.input == inputs.size(); });
+    const bool state =
+        std::any_of(states.begin(), states.end(), [&](const auto& s) { return s.input == inputs.size(); });
     if (state && !files.count(name)) {
       inputs.push_back(empty_state(graph.values[size_t(graph.inputs[inputs.size()])]));
       continue;
@@ -199,15 +200,15 @@ std::vector<WrittenOutput> run_model(const RunRequest& request) {
   const std::vector<Carried> states = parse_carried(graph, request.carry);
   if (states.empty() && !request.sequences.empty()) fail("--sequences is about states: name them with --carry");
   std::vector<model::ValueId> names = how.wanted;
-  for (const Carried& state : states)
-    how.wanted.push_back(state.output), names.push_back(graph.inputs[state.input]);
+  for (const Carried& state : states) how.wanted.push_back(state.output), names.push_back(graph.inputs[state.input]);
   executor::Executor executor(graph, how);
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> outputs = read_inputs(graph, request.inputs, states);
   if (states.empty()) {
     outputs = executor.run(outputs);
   } else {
-    Stepped all = run_steps(executor, graph, std::move(outputs), states, names.size() - states.size(), request.sequences);
+    Stepped all =
+        run_steps(executor, graph, std::move(outputs), states, names.size() - states.size(), request.sequences);
     outputs = std::move(all.outputs);
     outputs.insert(outputs.end(), all.states.begin(), all.states.end());
   }

@@ -53,14 +53,15 @@ void train_named(const std::string& network, const std::string& data, const std:
   training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
   task.options.rate = plan.rate, task.options.batch = 64, task.options.epochs = plan.epochs;
   task.options.schedule = training::parse_schedule("linear");
-  task.options.seed = plan.seed, task.options.jobs = jobs;
+  task.options.seed = plan.seed, task.options.jobs = jobs, task.options.device = plan.device;
   training::Trainer trainer(std::move(task));
   while (!trainer.done()) trainer.run_epoch();
   onnx::write_model(trainer.result(), file);
 }
 
-TrainingPlan plan_for(const std::string& data, uint64_t seed) {
+TrainingPlan plan_for(const std::string& data, uint64_t seed, const std::string& device) {
   TrainingPlan plan{seed};
+  plan.device = device;
   // Deeper networks on photographs take longer, and at a higher rate some never begin to learn.
   if (data.starts_with("cifar10")) plan.epochs = 12, plan.rate = 0.001;
   return plan;
@@ -82,7 +83,7 @@ NetworkFile trained_file(const StudyContext& context, const std::string& text) {
   const std::string file = context.folder + "/" + name;
   make_once(file, [&] {
     tell(context, fmt::format("training {} on {}", network, data));
-    train_named(network, data, file, plan_for(data, context.seed), context.jobs);
+    train_named(network, data, file, plan_for(data, context.seed, context.device), context.jobs);
   });
   return {file, data};
 }

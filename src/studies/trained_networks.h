@@ -14,9 +14,10 @@ struct TrainingPlan {
   uint64_t seed = 42;
   int64_t epochs = 5, limit = 0;  ///< `limit`: only the first inputs; 0 for all
   double rate = 0.002;
+  std::string device = "cpu";
 };
 /// What a network on this data is trained with.
-TrainingPlan plan_for(const std::string& data, uint64_t seed);
+TrainingPlan plan_for(const std::string& data, uint64_t seed, const std::string& device);
 /// Trains a named architecture on a built-in data set and writes it to a file. Throws InputError, Interrupted.
 void train_named(const std::string& network, const std::string& data, const std::string& file, const TrainingPlan& plan,
                  int jobs);

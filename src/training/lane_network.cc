@@ -24,6 +24,7 @@ using model::ValueId;
 constexpr int64_t kMostWindow = 127;        ///< places within a pooling window are told in a byte
 constexpr int64_t kManyWeights = 1 << 20;   ///< of dense layers: more are read once for all inputs of a part
 constexpr int64_t kMostWeights = 16 << 20;  ///< of dense layers: more are a BLAS's affair alone
+constexpr int64_t kMostBytes = 1 << 30;     ///< of sixteen inputs: all values and gradients are in memory together
 
 struct Refused {
   std::string reason;
@@ -61,6 +62,10 @@ class Builder {
     for (char claimed : claimed_)
       if (!claimed) throw Refused{"a parameter is no weight of a layer that lanes know"};
     place_gradients();
+    int64_t floats = 0;
+    for (const LaneValue& value : values) floats += value.image ? value.plane.all() : 0;
+    for (const Plane& plane : planes) floats += plane.all();
+    if (floats * int64_t(sizeof(float)) > kMostBytes) throw Refused{"its images are large"};
     for (auto& op : ops) op->prepare(values, planes);
   }
 
@@ -443,8 +448,8 @@ struct LaneNetwork::Impl {
     if (first.image) {
       const int64_t width = x[0].numel();
       for (int64_t group = 0; group < pass.groups; ++group)
-        rows_to_lanes(x.data_ptr<float>() + group * kInputs * width, width, pass.inputs_in(group), pass.image(0, group),
-                      first.plane);
+        ops::rows_to_lanes(x.data_ptr<float>() + group * kInputs * width, width, pass.inputs_in(group),
+                           pass.image(0, group), first.plane);
     } else {
       pass.row(0) = x.reshape({pass.inputs, -1});
     }

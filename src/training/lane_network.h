@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/graph.h"
-#include "training/input_lanes.h"
+#include "ops/input_lanes.h"
 #include "training/loss.h"
 #include "training/parameters.h"
 #include "training/samples.h"
@@ -24,7 +24,7 @@ class LaneNetwork {
   /// input has the sizes `shape`, without the axis of inputs.
   static std::unique_ptr<LaneNetwork> make(const model::Graph& graph, model::ValueId wanted,
                                            const Parameters& parameters, at::IntArrayRef shape, std::string& refusal,
-                                           Vectors vectors = widest_vectors());
+                                           ops::Vectors vectors = ops::widest_vectors());
   ~LaneNetwork();
 
   /// Forward and back over some inputs of a batch of `total`. `gradient` is flat, as long as the parameters, and

@@ -17,6 +17,7 @@ namespace netmend::training {
 namespace {
 
 using model::ValueId;
+using ops::kInputs, ops::Vectors;
 using zoo::Builder;
 
 struct Found {
@@ -70,7 +71,7 @@ Found in_lanes(const model::Graph& graph, const Rows& rows, const LossForm& form
 }
 
 std::vector<Vectors> all_vectors() {
-  switch (widest_vectors()) {
+  switch (ops::widest_vectors()) {
     case Vectors::kWhole:
       return {Vectors::kWhole, Vectors::kHalf};
     case Vectors::kHalf:
@@ -181,29 +182,32 @@ TEST(LaneNetwork, SaysWhichNodeItDoesNotKnow) {
   EXPECT_NE(refusal.find("Sigmoid"), std::string::npos) << refusal;
 }
 
-TEST(Lanes, PoolsThatOverlapOrArePaddedAsPlainLoopsDo) {
-  const Plane in{2, 7, 6, 1, 1, 0, 1}, out{2, 4, 4, 0, 1, 1, 0};
-  const LanePool pool{3, 2, 2, 2, 1, 1};
+/// Against plain loops, values and gradients; windows may overlap and hang over the edge.
+void expect_pools(const ops::LanePool& pool, int64_t height, int64_t width) {
+  const ops::Plane in{2, 7, 6, 1, 1, 0, 1}, out{2, height, width, 0, 1, 1, 0};
   at::manual_seed(3);
-  at::Tensor x = at::randn({2, 7, 6, kInputs}), g = at::randn({2, 4, 4, kInputs});
+  at::Tensor x = at::randn({2, 7, 6, kInputs}), g = at::randn({2, height, width, kInputs});
   x[0][0][0][3] = NAN;
-  auto spread = [](const at::Tensor& t, const Plane& p) {
+  auto spread = [](const at::Tensor& t, const ops::Plane& p) {
     return at::constant_pad_nd(t, {0, 0, p.left, p.right, p.top, p.bottom}).contiguous();
   };
-  const at::Tensor xs = spread(x, in), gs = spread(g, out), y = at::zeros_like(gs), gx = at::zeros_like(xs);
-  at::Tensor which = at::empty({2 * 4 * 4 * kInputs}, at::kChar);
-  pool_lanes(xs.data_ptr<float>(), in, pool, true, y.data_ptr<float>(), out, which.data_ptr<int8_t>());
-  unpool_lanes(gs.data_ptr<float>(), out, y.data_ptr<float>(), out, which.data_ptr<int8_t>(), pool, true,
-               gx.data_ptr<float>(), in, true);
+  const at::Tensor xs = spread(x, in), gs = spread(g, out), y = at::zeros_like(gs), again = at::zeros_like(gs),
+                   gx = at::zeros_like(xs);
+  at::Tensor which = at::empty({2 * height * width * kInputs}, at::kChar);
+  ops::pool_lanes(xs.data_ptr<float>(), in, pool, true, y.data_ptr<float>(), out, which.data_ptr<int8_t>());
+  ops::pool_lanes(xs.data_ptr<float>(), in, pool, true, again.data_ptr<float>(), out, nullptr);
+  EXPECT_TRUE(at::allclose(y, again, 0, 0, true));
+  ops::unpool_lanes(gs.data_ptr<float>(), out, y.data_ptr<float>(), out, which.data_ptr<int8_t>(), pool, true,
+                    gx.data_ptr<float>(), in, !pool.apart());
   at::Tensor expected = at::zeros_like(x);
   for (int64_t c = 0; c < 2; ++c)
-    for (int64_t h = 0; h < 4; ++h)
-      for (int64_t w = 0; w < 4; ++w)
+    for (int64_t h = 0; h < height; ++h)
+      for (int64_t w = 0; w < width; ++w)
         for (int64_t l = 0; l < kInputs; ++l) {
           int64_t row = -1, column = -1;
           float most = 0;
-          for (int64_t i = 2 * h - 1; i < 2 * h + 2; ++i)
-            for (int64_t j = 2 * w - 1; j < 2 * w + 1; ++j) {
+          for (int64_t i = h * pool.stride_y - pool.top; i < h * pool.stride_y - pool.top + pool.height; ++i)
+            for (int64_t j = w * pool.stride_x - pool.left; j < w * pool.stride_x - pool.left + pool.width; ++j) {
               if (i < 0 || i >= 7 || j < 0 || j >= 6) continue;
               const float value = x[c][i][j][l].item<float>();
               if (row < 0 || value > most || (std::isnan(value) && !std::isnan(most)))
@@ -217,6 +221,12 @@ TEST(Lanes, PoolsThatOverlapOrArePaddedAsPlainLoopsDo) {
           if (!(most <= 0)) expected[c][row][column][l] += g[c][h][w][l];
         }
   EXPECT_TRUE(at::allclose(gx.narrow(1, in.top, 7).narrow(2, in.left, 6), expected));
+}
+
+TEST(Lanes, PoolsAsPlainLoopsDo) {
+  expect_pools({3, 2, 2, 2, 1, 1}, 4, 4);
+  expect_pools({2, 2, 2, 2, 0, 0}, 3, 3);
+  expect_pools({1, 3, 2, 3, 0, 0}, 4, 2);
 }
 
 }  // namespace

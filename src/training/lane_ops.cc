@@ -62,7 +62,7 @@ class Conv : public LaneOp {
 
   void forward(LanePass& pass) const override {
     const Plane &x = pass.plane(in), &y = pass.plane(out);
-    WindowSums s;
+    ops::WindowSums s;
     s.a = pass.weight(f_.weight), s.a_row = f_.products(), s.a_at = own_.data();
     s.b_at = taps_.data(), s.b_step = f_.stride_x * kInputs, s.terms = f_.products();
     s.c_row = y.channel(), s.rows = f_.units, s.columns = y.width;
@@ -71,7 +71,7 @@ class Conv : public LaneOp {
       for (int64_t line = 0; line < y.height; ++line) {
         s.b = pass.image(in, group) + x.at(line * f_.stride_y - f_.top, -f_.left);
         s.c = pass.image(out, group) + y.at(line, 0);
-        window_sums(pass.vectors, s);
+        ops::window_sums(pass.vectors, s);
       }
   }
 
@@ -79,7 +79,7 @@ class Conv : public LaneOp {
     const Plane &x = pass.plane(in), &y = pass.plane(out), &g = pass.slope_plane(out);
     float* bias = f_.bias < 0 ? nullptr : pass.slope(f_.bias);
     if (bias && !pass.add) std::fill_n(bias, f_.units, 0.0f);
-    WindowDots d;
+    ops::WindowDots d;
     d.g_unit = g.channel(), d.g_line = g.line();
     d.x_at = taps_.data(), d.x_line = f_.stride_y * x.line(), d.x_step = f_.stride_x * kInputs;
     d.units = f_.units, d.terms = f_.products(), d.lines = y.height, d.columns = y.width;
@@ -87,10 +87,10 @@ class Conv : public LaneOp {
     const bool joins = pass.values[size_t(in)].slopes && pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group) {
       float* slopes = pass.slope_image(out, group);
-      if (relu || bias) mask_and_sum(slopes, g, pass.image(out, group), y, relu, bias);
+      if (relu || bias) ops::mask_and_sum(slopes, g, pass.image(out, group), y, relu, bias);
       d.g = slopes + g.first(), d.x = pass.image(in, group) + x.at(-f_.top, -f_.left);
       d.add = pass.add || group > 0;
-      window_dots(pass.vectors, d);
+      ops::window_dots(pass.vectors, d);
       if (pass.values[size_t(in)].slopes) to_inputs(pass, group, joins);
     }
   }
@@ -98,9 +98,9 @@ class Conv : public LaneOp {
  private:
   void to_inputs(LanePass& pass, int64_t group, bool joins) const {
     const Plane &gx = pass.slope_plane(in), &g = pass.slope_plane(out);
-    WindowSums s;
+    ops::WindowSums s;
     s.a = pass.weight(f_.weight), s.a_row = f_.height * f_.width;
-    s.c_row = gx.channel(), s.c_step = f_.stride_x * kInputs, s.rows = f_.channels, s.add = joins;
+    s.c_row = gx.channel(), s.c_step = f_.stride_x * kInputs, s.rows = f_.channels;
     for (size_t r = 0; r < rows_.size(); ++r)
       for (size_t c = 0; c < columns_.size(); ++c) {
         const Phase &row = rows_[r], &column = columns_[c];
@@ -110,7 +110,8 @@ class Conv : public LaneOp {
         for (int64_t i = 0; i < row.count; ++i) {
           s.b = pass.slope_image(out, group) + g.at(row.from + i, column.from);
           s.c = pass.slope_image(in, group) + gx.at(row.first + i * f_.stride_y, column.first);
-          window_sums(pass.vectors, s);
+          s.from = joins ? s.c : nullptr;
+          ops::window_sums(pass.vectors, s);
         }
       }
   }
@@ -130,8 +131,8 @@ class Pool : public LaneOp {
     at::Tensor& which = pass.room.own[number];
     if (!which.defined()) which = at::empty({pass.room.groups, y.channels * y.height * y.width * kInputs}, at::kChar);
     for (int64_t group = 0; group < pass.groups; ++group)
-      pool_lanes(pass.image(in, group), x, f_, relu, pass.image(out, group), y,
-                 which.data_ptr<int8_t>() + group * which.size(1));
+      ops::pool_lanes(pass.image(in, group), x, f_, relu, pass.image(out, group), y,
+                      which.data_ptr<int8_t>() + group * which.size(1));
   }
 
   void backward(LanePass& pass) const override {
@@ -142,9 +143,9 @@ class Pool : public LaneOp {
       // What lies outside all windows gets nothing.
       if (!joins && !covers(pass.plane(in), pass.plane(out)))
         std::fill_n(pass.slope_image(in, group), pass.slope_plane(in).all(), 0.0f);
-      unpool_lanes(pass.slope_image(out, group), pass.slope_plane(out), pass.image(out, group), pass.plane(out),
-                   which.data_ptr<int8_t>() + group * which.size(1), f_, relu, pass.slope_image(in, group),
-                   pass.slope_plane(in), joins || !f_.apart());
+      ops::unpool_lanes(pass.slope_image(out, group), pass.slope_plane(out), pass.image(out, group), pass.plane(out),
+                        which.data_ptr<int8_t>() + group * which.size(1), f_, relu, pass.slope_image(in, group),
+                        pass.slope_plane(in), joins || !f_.apart());
     }
   }
 
@@ -169,7 +170,8 @@ class Norm : public LaneOp {
     const std::vector<float> around(mean.data_ptr<float>(), mean.data_ptr<float>() + channels);
     std::vector<double> sums(2 * channels + 1);
     for (int64_t group = 0; group < pass.groups; ++group)
-      lane_moments(pass.image(in, group), x, around.data(), pass.inputs_in(group), sums.data(), sums.data() + channels);
+      ops::lane_moments(pass.image(in, group), x, around.data(), pass.inputs_in(group), sums.data(),
+                        sums.data() + channels);
     sums.back() = double(pass.inputs * x.height * x.width);
     all_reduce(sums);
     const double count = sums.back();
@@ -192,7 +194,8 @@ class Norm : public LaneOp {
       }
     }
     for (int64_t group = 0; group < pass.groups; ++group)
-      lane_scale(pass.image(in, group), x, factor.data(), offset.data(), relu, pass.image(out, group), pass.plane(out));
+      ops::lane_scale(pass.image(in, group), x, factor.data(), offset.data(), relu, pass.image(out, group),
+                      pass.plane(out));
   }
 
   /// gx = w/σ · (g − mean of g − x̂ · mean of g·x̂), means over the whole batch.
@@ -203,9 +206,9 @@ class Norm : public LaneOp {
     const std::vector<float> around(means, means + channels);
     std::vector<double> sums(2 * channels + 1);
     for (int64_t group = 0; group < pass.groups; ++group)
-      lane_products(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), relu,
-                    pass.image(in, group), x, around.data(), pass.inputs_in(group), sums.data(),
-                    sums.data() + channels);
+      ops::lane_products(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), relu,
+                         pass.image(in, group), x, around.data(), pass.inputs_in(group), sums.data(),
+                         sums.data() + channels);
     float *scale = pass.slope(f_.scale), *bias = pass.slope(f_.bias);
     for (size_t c = 0; c < channels; ++c) {  // from x − rounded mean to x̂
       sums[channels + c] = (sums[channels + c] - sums[c] * (means[c] - double(around[c]))) * inverse[c];
@@ -224,8 +227,8 @@ class Norm : public LaneOp {
     }
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      lane_combine(pass.slope_image(out, group), g, pass.image(in, group), x, a.data(), b.data(), k.data(),
-                   pass.inputs_in(group), pass.slope_image(in, group), pass.slope_plane(in), joins);
+      ops::lane_combine(pass.slope_image(out, group), g, pass.image(in, group), x, a.data(), b.data(), k.data(),
+                        pass.inputs_in(group), pass.slope_image(in, group), pass.slope_plane(in), joins);
   }
 
  private:
@@ -239,19 +242,20 @@ class Add : public LaneOp {
  public:
   void forward(LanePass& pass) const override {
     for (int64_t group = 0; group < pass.groups; ++group)
-      add_lanes(pass.image(in, group), pass.plane(in), pass.image(other, group), pass.plane(other), relu,
-                pass.image(out, group), pass.plane(out));
+      ops::add_lanes(pass.image(in, group), pass.plane(in), pass.image(other, group), pass.plane(other), relu,
+                     pass.image(out, group), pass.plane(out));
   }
 
   void backward(LanePass& pass) const override {
     const Plane& g = pass.slope_plane(out);
     const bool joins[2] = {joins_at(pass, in), joins_at(pass, other)};
     for (int64_t group = 0; group < pass.groups; ++group) {
-      if (relu) mask_and_sum(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), true, nullptr);
+      if (relu)
+        ops::mask_and_sum(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), true, nullptr);
       for (int i = 0; i < 2; ++i) {
         const int to = i == 0 ? in : other;
         if (apart(pass, to))
-          pass_lanes(pass.slope_image(out, group), g, pass.slope_image(to, group), pass.slope_plane(to), joins[i]);
+          ops::pass_lanes(pass.slope_image(out, group), g, pass.slope_image(to, group), pass.slope_plane(to), joins[i]);
       }
     }
   }
@@ -273,16 +277,16 @@ class Mean : public LaneOp {
     const Plane& x = pass.plane(in);
     pass.row(out) = at::empty({pass.inputs, x.channels}, at::kFloat);
     for (int64_t group = 0; group < pass.groups; ++group)
-      mean_to_rows(pass.image(in, group), x, pass.inputs_in(group),
-                   pass.row(out).data_ptr<float>() + group * kInputs * x.channels, x.channels);
+      ops::mean_to_rows(pass.image(in, group), x, pass.inputs_in(group),
+                        pass.row(out).data_ptr<float>() + group * kInputs * x.channels, x.channels);
   }
   void backward(LanePass& pass) const override {
     if (!pass.values[size_t(in)].slopes) return;
     const at::Tensor g = pass.slope_row(out).contiguous();
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      mean_from_rows(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
-                     pass.slope_image(in, group), pass.slope_plane(in), joins);
+      ops::mean_from_rows(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
+                          pass.slope_image(in, group), pass.slope_plane(in), joins);
   }
 };
 
@@ -294,16 +298,16 @@ class Flatten : public LaneOp {
     const int64_t width = x.channels * x.height * x.width;
     pass.row(out) = at::empty({pass.inputs, width}, at::kFloat);
     for (int64_t group = 0; group < pass.groups; ++group)
-      lanes_to_rows(pass.image(in, group), x, pass.inputs_in(group),
-                    pass.row(out).data_ptr<float>() + group * kInputs * width, width);
+      ops::lanes_to_rows(pass.image(in, group), x, pass.inputs_in(group),
+                         pass.row(out).data_ptr<float>() + group * kInputs * width, width);
   }
   void backward(LanePass& pass) const override {
     if (!pass.values[size_t(in)].slopes) return;
     const at::Tensor g = pass.slope_row(out).contiguous();
     pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      rows_to_lanes(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
-                    pass.slope_image(in, group), pass.slope_plane(in));
+      ops::rows_to_lanes(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
+                         pass.slope_image(in, group), pass.slope_plane(in));
   }
 };
 
@@ -362,8 +366,8 @@ class Dropout : public LaneOp {
     if (!mask.defined()) mask = at::empty({pass.room.groups, bare.all()}, at::kFloat);
     for (int64_t group = 0; group < pass.groups; ++group) {
       float* own = mask.data_ptr<float>() + group * bare.all();
-      rows_to_lanes(rows.data_ptr<float>() + group * kInputs * width, width, pass.inputs_in(group), own, bare);
-      multiply_lanes(pass.image(in, group), value.plane, own, pass.image(out, group), pass.plane(out), false);
+      ops::rows_to_lanes(rows.data_ptr<float>() + group * kInputs * width, width, pass.inputs_in(group), own, bare);
+      ops::multiply_lanes(pass.image(in, group), value.plane, own, pass.image(out, group), pass.plane(out), false);
     }
   }
 
@@ -376,8 +380,9 @@ class Dropout : public LaneOp {
     }
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      multiply_lanes(pass.slope_image(out, group), pass.slope_plane(out), mask.data_ptr<float>() + group * mask.size(1),
-                     pass.slope_image(in, group), pass.slope_plane(in), joins);
+      ops::multiply_lanes(pass.slope_image(out, group), pass.slope_plane(out),
+                          mask.data_ptr<float>() + group * mask.size(1), pass.slope_image(in, group),
+                          pass.slope_plane(in), joins);
   }
 
  private:

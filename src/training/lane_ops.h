@@ -8,10 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "training/input_lanes.h"
+#include "ops/input_lanes.h"
 #include "training/parameters.h"
 
 namespace netmend::training {
+
+using ops::kInputs, ops::LanePool, ops::Plane, ops::Vectors;
 
 /// What flows between operators: images in lanes, or rows of numbers, one for each input.
 struct LaneValue {

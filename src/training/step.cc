@@ -17,6 +17,7 @@
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
+#include "ops/input_lanes.h"
 #include "ops/vector_clones.h"
 #include "training/all_reduce.h"
 #include "training/lane_network.h"
@@ -27,12 +28,12 @@ namespace netmend::training {
 namespace {
 
 constexpr int64_t kMostParts = 8, kLeastInputs = 16, kManyInputs = 32;
-constexpr double kLeastProducts = 4e6;        ///< of a part's forward pass: some hundred microseconds
-constexpr double kManyProducts = 4e7;         ///< so many that starting a part is nothing beside them
-constexpr int64_t kMostGroups = 32;           ///< parts of a network in lanes, which starts with a few microseconds
-constexpr int64_t kLeastBatch = kInputs / 2;  ///< fewer inputs leave most lanes empty
-constexpr int64_t kAloneBelow = 1 << 15;      ///< parameters that one thread updates sooner than others wake up
-constexpr size_t kMostQueued = 32;            ///< steps of a GPU whose results wait to be looked at
+constexpr double kLeastProducts = 4e6;  ///< of a part's forward pass: some hundred microseconds
+constexpr double kManyProducts = 4e7;   ///< so many that starting a part is nothing beside them
+constexpr int64_t kMostGroups = 32;     ///< parts of a network in lanes, which starts with a few microseconds
+constexpr int64_t kLeastBatch = ops::kInputs / 2;  ///< fewer inputs leave most lanes empty
+constexpr int64_t kAloneBelow = 1 << 15;           ///< parameters that one thread updates sooner than others wake up
+constexpr size_t kMostQueued = 32;                 ///< steps of a GPU whose results wait to be looked at
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
@@ -89,7 +90,7 @@ executor::Request training_request(const model::Graph& graph, model::ValueId wan
 /// may be two of the former where there would be only one of the latter.
 int parts_of(int64_t inputs, const Work& work, bool lanes) {
   if (lanes) {
-    const int64_t groups = (inputs + kInputs - 1) / kInputs;
+    const int64_t groups = (inputs + ops::kInputs - 1) / ops::kInputs;
     const double worth = double(inputs) * work.products / kLeastProducts;
     return int(std::clamp<int64_t>(int64_t(std::min(worth, double(kMostGroups))), 1, std::max<int64_t>(1, groups)));
   }
@@ -201,7 +202,7 @@ struct Stepper::Impl {
   /// Where a part begins. In lanes all but the last are whole groups of inputs.
   int64_t place_of(int number, int count, int64_t total) const {
     if (!lanes) return total * number / count;
-    return std::min(total, (total + kInputs - 1) / kInputs * number / count * kInputs);
+    return std::min(total, (total + ops::kInputs - 1) / ops::kInputs * number / count * ops::kInputs);
   }
 
   void run_parts(const Samples& data, std::span<const int64_t> samples, int count) {

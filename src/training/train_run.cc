@@ -142,8 +142,8 @@ void TrainRun::Impl::choose_device(const model::Graph& graph, model::ValueId out
   const stream::Subject subject(request.model, graph, data.train, {output});
   const double inputs = double(data.train->size());
   const int workers = options.jobs > 0 ? std::min(options.jobs, cores()) : cores();
-  const executor::DeviceEstimate estimate = executor::estimate_devices(
-      kForwardAndBack * subject.cost * inputs * double(options.epochs), 0, workers);
+  const executor::DeviceEstimate estimate =
+      executor::estimate_devices(kForwardAndBack * subject.cost * inputs * double(options.epochs), 0, workers);
   options.device = estimate.gpu() ? "cuda" : "cpu";
   if (request.note) request.note(estimate.text());
   if (estimate.gpu()) executor::use_device(options.device, request.precision);

@@ -172,9 +172,8 @@ struct Trainer::Impl {
         std::all_of(results.begin(), results.end(), [](const StepResult& one) { return std::isfinite(one.loss); });
     if (!fine && steps.size() > 1) restore(queue.before, queue.steps_before);
     for (size_t i = 0; i < steps.size(); ++i)
-      tell(steps[i],
-           fine || steps.size() == 1 ? results[i] : stepper->step(*train, steps[i].samples, steps[i].rate), epoch, sum,
-           on_step);
+      tell(steps[i], fine || steps.size() == 1 ? results[i] : stepper->step(*train, steps[i].samples, steps[i].rate),
+           epoch, sum, on_step);
   }
 
   void run_steps(Epoch& epoch, const OnStep& on_step) {

@@ -41,6 +41,13 @@ NETMEND_VECTOR_CLONES void largest_of_rows(const float* __restrict x, int64_t ro
   }
 }
 
+NETMEND_VECTOR_CLONES void largest_of_lanes(const float* __restrict x, int64_t count, float* __restrict most) {
+  uint32_t bits[kRowsAtOnce] = {};
+  for (int64_t i = 0; i < count; ++i, x += kRowsAtOnce)
+    for (int64_t l = 0; l < kRowsAtOnce; ++l) bits[l] = std::max(bits[l], bits_of(x[l]));
+  for (int64_t l = 0; l < kRowsAtOnce; ++l) most[l] = std::bit_cast<float>(bits[l]);
+}
+
 NETMEND_VECTOR_CLONES void add_scaled_rows(const float* __restrict z, const float* __restrict delta,
                                            const float* __restrict w, int64_t rows, int64_t width,
                                            float* __restrict out, float* __restrict most) {

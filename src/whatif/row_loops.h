@@ -13,6 +13,9 @@ void largest_of_rows(const float* x, int64_t rows, int64_t width, float* most);
 void add_scaled_rows(const float* z, const float* delta, const float* w, int64_t rows, int64_t width, float* out,
                      float* most);
 
+/// The largest absolute value in each of sixteen lanes.
+void largest_of_lanes(const float* x, int64_t count, float* most);
+
 constexpr int64_t kRowsAtOnce = 16, kMostColumns = 64;
 
 /// What sixteen rows of logits come to.

@@ -29,6 +29,8 @@ class Reader {
   at::Tensor share(const at::Tensor& delta, std::span<const int64_t> units) const;
   /// Features of the operator's output when each unit is one number to it: rows of units × features; else undefined.
   const at::Tensor& rows() const { return rows_; }
+  /// Weights of a convolution, filters × units × window; else undefined.
+  const at::Tensor& kernels() const { return kernels_; }
   /// The largest absolute weight that reads a unit.
   double largest(int64_t unit) const { return largest_[size_t(unit)]; }
 

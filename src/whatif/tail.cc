@@ -55,10 +55,12 @@ Tail::Tail(const Graph& graph, std::vector<ValueId> changed, ValueId wanted, at:
   request.wanted = {wanted};
   request.device = device;
   run_ = std::make_unique<executor::Executor>(graph, request);
+  if (device.is_cpu() && changed_.size() == 1 && beside_.empty()) dense_ = DenseChain::find(graph, changed_[0], wanted);
 }
 
 at::Tensor Tail::run(std::span<const at::Tensor> changed, std::span<const at::Tensor> beside) const {
   if (trivial_) return changed[size_t(std::find(changed_.begin(), changed_.end(), wanted_) - changed_.begin())];
+  if (dense_ && dense_->suits(changed[0])) return dense_->run(changed[0]);
   std::vector<at::Tensor> given(changed.begin(), changed.end());
   given.insert(given.end(), beside.begin(), beside.end());
   return run_->run(given)[0];

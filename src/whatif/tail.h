@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "whatif/dense_chain.h"
 
 namespace netmend::whatif {
 
@@ -30,6 +31,7 @@ class Tail {
   model::ValueId wanted_;
   bool trivial_ = false;  ///< what is wanted is itself given
   std::unique_ptr<executor::Executor> run_;
+  std::unique_ptr<DenseChain> dense_;  ///< a shorter way, where there is one
 };
 
 }  // namespace netmend::whatif

@@ -14,6 +14,7 @@
 #include "edits/places.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
+#include "whatif/lane_path.h"
 #include "whatif/row_loops.h"
 #include "whatif/shortcut.h"
 #include "whatif/tail.h"
@@ -61,6 +62,8 @@ struct Group {
   ValueId from = model::kAbsent;              ///< and where it begins to differ
   std::unique_ptr<Tail> tail;                 ///< from the reader's output, the seat, or the constants
   std::unique_ptr<Tail> from_seat;            ///< for rows that the share cannot be trusted with
+  std::shared_ptr<const LanePath> lanes;      ///< through the reader, where it is a convolution; null for none
+  std::unique_ptr<Tail> behind;               ///< from where those end
   std::vector<Prepared> members;
   Tensors rows;  ///< stacked constants of changed units, as Shortcut::constants
 };
@@ -286,9 +289,22 @@ struct WhatIf::Impl {
     if (!group.way)
       group.tail = tail({});
     else if (group.form.by_share)
-      group.tail = tail({group.way->reader->output}), group.from_seat = tail({group.way->seat});
+      group.tail = tail({group.way->reader->output}), group.from_seat = tail({group.way->seat}), go_in_lanes(group);
     else
       group.tail = tail({group.way->seat});
+  }
+
+  void go_in_lanes(Group& group) {
+    const Reader& reader = *group.way->reader;
+    if (!reader.kernels().defined() || !subject.device.is_cpu() || !group.form.constants.empty()) return;
+    executor::Request request;
+    request.wanted = {group.way->seat};
+    at::NoGradGuard no_grad;
+    dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 1));
+    const at::Tensor seat = executor::Executor(graph, request).run(subject.feed.inputs(few))[0];
+    group.lanes = LanePath::find(graph, reader.output, reader.kernels(), seat, answers);
+    if (group.lanes) group.behind = std::make_unique<Tail>(graph, std::vector{group.lanes->end()}, answers);
+    if (group.lanes && !group.behind->stacks()) group.lanes = nullptr, group.behind = nullptr;
   }
 
   std::set<ValueId> values_for(const std::vector<Group>& groups) const {
@@ -506,10 +522,13 @@ struct WhatIf::Impl {
     void by_share(const Group& group, const Prepared& member, const at::Tensor& seat, const at::Tensor& now) {
       const Reader& reader = *group.way->reader;
       at::Tensor old = seat.index_select(1, at::tensor(member.units, at::kLong));
+      if (group.lanes) return by_lanes(group, member, seat, old, now);
       at::Tensor z = reader.share(now - old, member.units).add_(block_.values.at(reader.output)).contiguous();
       double weight = 0;
       for (int64_t unit : member.units) weight = std::max(weight, reader.largest(unit));
-      std::vector<int64_t> again = cancelled(old.contiguous(), z, weight);
+      std::vector<float> largest(size_t(block_.count));
+      largest_of_rows(z.data_ptr<float>(), block_.count, z.numel() / z.size(0), largest.data());
+      std::vector<int64_t> again = cancelled(old.contiguous(), largest, weight);
       if (int64_t(again.size()) * 4 > block_.count) return from_seat(*group.from_seat, member, seat, now);
       Tensors changed = {z};
       changed.insert(changed.end(), member.constants.begin(), member.constants.end());
@@ -519,14 +538,32 @@ struct WhatIf::Impl {
       repeat(group, member, seat, now, again);
     }
 
-    std::vector<int64_t> cancelled(const at::Tensor& old, const at::Tensor& z, double weight) const {
+    /// The same with the way through the reader in lanes.
+    void by_lanes(const Group& group, const Prepared& member, const at::Tensor& seat, const at::Tensor& old,
+                  const at::Tensor& now) {
+      const Reader& reader = *group.way->reader;
+      at::Tensor& lanes = lanes_[&group];
+      if (!lanes.defined()) lanes = group.lanes->in_lanes(block_.values.at(reader.output));
+      std::vector<float> largest;
+      const at::Tensor behind = group.lanes->run(lanes, now - old, member.units, largest);
+      double weight = 0;
+      for (int64_t unit : member.units) weight = std::max(weight, reader.largest(unit));
+      std::vector<int64_t> again = cancelled(old.contiguous(), largest, weight);
+      if (int64_t(again.size()) * 4 > block_.count) return from_seat(*group.from_seat, member, seat, now);
+      at::Tensor answers = group.behind->run({&behind, 1}, {});
+      judge(impl_.settings, answers.narrow(0, 0, block_.count), block_.truth, block_.count, rows_of(member.question),
+            kClose, &again);
+      repeat(group, member, seat, now, again);
+    }
+
+    /// `largest`: absolute value of what the reader makes, by row.
+    std::vector<int64_t> cancelled(const at::Tensor& old, const std::vector<float>& largest, double weight) const {
       std::vector<int64_t> rows;
-      const int64_t own = old.numel() / old.size(0), width = z.numel() / z.size(0);
-      std::vector<float> shares(size_t(block_.count)), sums(size_t(block_.count));
+      const int64_t own = old.numel() / old.size(0);
+      std::vector<float> shares(static_cast<size_t>(block_.count));
       largest_of_rows(old.data_ptr<float>(), block_.count, own, shares.data());
-      largest_of_rows(z.data_ptr<float>(), block_.count, width, sums.data());
       for (int64_t row = 0; row < block_.count; ++row)
-        if (!(shares[size_t(row)] * float(weight) <= kCancels * sums[size_t(row)])) rows.push_back(row);
+        if (!(shares[size_t(row)] * float(weight) <= kCancels * largest[size_t(row)])) rows.push_back(row);
       return rows;
     }
 
@@ -603,6 +640,7 @@ struct WhatIf::Impl {
     const Impl& impl_;
     const Block& block_;
     std::vector<Judgement>& rows_;
+    std::map<const Group*, at::Tensor> lanes_;  ///< what readers made, once for all questions
   };
 };
 

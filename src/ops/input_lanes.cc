@@ -1,4 +1,4 @@
-#include "training/input_lanes.h"
+#include "ops/input_lanes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@
 #define NETMEND_WHOLE
 #endif
 
-namespace netmend::training {
+namespace netmend::ops {
 namespace {
 
 typedef float Whole __attribute__((vector_size(64), aligned(64), may_alias));
@@ -49,14 +49,15 @@ NETMEND_INLINE int64_t even_share(int64_t left, int64_t most) {
 }
 
 template <typename V, int R, int C, int kStep>
-NETMEND_INLINE void sum_tile(const WindowSums& s, const float* a, const float* b, float* c, const float* bias) {
+NETMEND_INLINE void sum_tile(const WindowSums& s, const float* a, const float* b, float* c, const float* from,
+                             const float* bias) {
   V sum[R][C];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int k = 0; k < C; ++k) {
-      if (s.add)
-        sum[r][k] = load<V>(c + r * s.c_row + k * s.c_step);
+      if (from)
+        sum[r][k] = load<V>(from + r * s.c_row + k * s.c_step);
       else
         sum[r][k] = bias ? bias[r] - V{} : V{};
     }
@@ -65,11 +66,11 @@ NETMEND_INLINE void sum_tile(const WindowSums& s, const float* a, const float* b
   for (int r = 0; r < R; ++r) row[r] = a + r * s.a_row;
   const int64_t *a_at = s.a_at, *b_at = s.b_at, *const end = a_at + s.terms;
   for (; a_at != end; ++a_at, ++b_at) {
-    const float* from = b + *b_at;
+    const float* window = b + *b_at;
     const int64_t at = *a_at;
     V right[C];
 #pragma GCC unroll 8
-    for (int k = 0; k < C; ++k) right[k] = load<V>(from + k * kStep);
+    for (int k = 0; k < C; ++k) right[k] = load<V>(window + k * kStep);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const V left = row[r][at] - V{};
@@ -91,26 +92,28 @@ NETMEND_INLINE void sum_rows(const WindowSums& s, int64_t column, int64_t lane) 
   const float* b = s.b + column * kStep + lane;
   for (int64_t row = 0, height; row < s.rows; row += height) {
     height = even_share(s.rows - row, kRows);
-    float* c = s.c + row * s.c_row + column * s.c_step + lane;
+    const int64_t place = row * s.c_row + column * s.c_step + lane;
+    float* c = s.c + place;
+    const float* from = s.from ? s.from + place : nullptr;
     const float *bias = s.bias ? s.bias + row : nullptr, *a = s.a + row * s.a_row;
     switch (height) {
       case 6:
-        sum_tile<V, 6, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 6, C, kStep>(s, a, b, c, from, bias);
         break;
       case 5:
-        sum_tile<V, 5, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 5, C, kStep>(s, a, b, c, from, bias);
         break;
       case 4:
-        sum_tile<V, 4, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 4, C, kStep>(s, a, b, c, from, bias);
         break;
       case 3:
-        sum_tile<V, 3, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 3, C, kStep>(s, a, b, c, from, bias);
         break;
       case 2:
-        sum_tile<V, 2, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 2, C, kStep>(s, a, b, c, from, bias);
         break;
       default:
-        sum_tile<V, 1, C, kStep>(s, a, b, c, bias);
+        sum_tile<V, 1, C, kStep>(s, a, b, c, from, bias);
     }
   }
 }
@@ -226,6 +229,23 @@ NETMEND_INLINE void each_line(F f, const Plane& first, const Planes&... others) 
       f(c, y, c * first.channel() + first.at(y, 0), (c * others.channel() + others.at(y, 0))...);
 }
 
+NETMEND_INLINE float larger(float best, float value) { return (value > best) | (value != value) ? value : best; }
+
+/// Windows of two by two side by side, the shape that most networks have.
+NETMEND_INLINE void two_by_two(const float* __restrict x, const Plane& in, const LanePool& pool, bool relu,
+                               float* __restrict y, const Plane& out) {
+  for (int64_t c = 0; c < out.channels; ++c)
+    for (int64_t h = 0; h < out.height; ++h) {
+      const float *a = x + c * in.channel() + in.at(h * pool.stride_y, 0), *b = a + in.line();
+      float* to = y + c * out.channel() + out.at(h, 0);
+      for (int64_t w = 0; w < out.width; ++w, a += pool.stride_x * kInputs, b += pool.stride_x * kInputs, to += kInputs)
+        in_lanes([&](int64_t l) NETMEND_INLINE_LAMBDA {
+          const float most = larger(larger(larger(a[l], a[l + kInputs]), b[l]), b[l + kInputs]);
+          to[l] = relu & (most < 0) ? 0.0f : most;
+        });
+    }
+}
+
 constexpr int64_t kBlock = 64;  ///< pixels that are summed in float before they are added in double
 
 /// Adds the first lanes of a block's sums.
@@ -282,9 +302,13 @@ NETMEND_VECTOR_CLONES void lanes_to_rows(const float* __restrict lanes, const Pl
 
 NETMEND_VECTOR_CLONES void pool_lanes(const float* __restrict x, const Plane& in, const LanePool& pool, bool relu,
                                       float* __restrict y, const Plane& out, int8_t* __restrict which) {
+  const bool inside = (out.height - 1) * pool.stride_y + pool.height <= in.height &&
+                      (out.width - 1) * pool.stride_x + pool.width <= in.width;
+  if (!which && pool.apart() && inside && pool.height == 2 && pool.width == 2)
+    return two_by_two(x, in, pool, relu, y, out);
   each_line(
       [&](int64_t c, int64_t h, int64_t at) NETMEND_INLINE_LAMBDA {
-        for (int64_t w = 0; w < out.width; ++w, which += kInputs) {
+        for (int64_t w = 0; w < out.width; ++w) {
           float most[kInputs];
           int32_t place[kInputs];
           in_lanes([&](int64_t l)
@@ -304,8 +328,9 @@ NETMEND_VECTOR_CLONES void pool_lanes(const float* __restrict x, const Plane& in
           float* to = y + at + w * kInputs;
           in_lanes([&](int64_t l) NETMEND_INLINE_LAMBDA {
             to[l] = relu & (most[l] < 0) ? 0.0f : most[l];
-            which[l] = int8_t(place[l]);
+            if (which) which[l] = int8_t(place[l]);
           });
+          if (which) which += kInputs;
         }
       },
       out);
@@ -507,4 +532,4 @@ NETMEND_VECTOR_CLONES void mean_from_rows(const float* __restrict rows, int64_t 
   }
 }
 
-}  // namespace netmend::training
+}  // namespace netmend::ops

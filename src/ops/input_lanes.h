@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace netmend::training {
+namespace netmend::ops {
 
 constexpr int64_t kInputs = 16;  ///< lanes: inputs that are computed together
 
@@ -41,7 +41,7 @@ struct WindowSums {
   int64_t rows = 0, columns = 0;
   const float* bias = nullptr;  ///< null for none
   bool relu = false;
-  bool add = false;  ///< to what is there, instead of the bias
+  const float* from = nullptr;  ///< where sums start instead of the bias, laid out as c
 };
 void window_sums(Vectors vectors, const WindowSums& sums);
 
@@ -66,7 +66,8 @@ struct LanePool {
   int64_t height = 1, width = 1, stride_y = 1, stride_x = 1, top = 0, left = 0;  ///< the window; padding
   bool apart() const { return stride_y >= height && stride_x >= width && top == 0 && left == 0; }
 };
-/// The largest of each window (NaN wins), with relu where asked, and its place in the window, a byte each.
+/// The largest of each window (NaN wins), with relu where asked, and its place in the window, a byte each; `which` may
+/// be null.
 void pool_lanes(const float* x, const Plane& in, const LanePool& pool, bool relu, float* y, const Plane& out,
                 int8_t* which);
 /// The way back; adds to gx unless the windows are apart and it is told not to. Where relu cut off nothing passes.
@@ -98,4 +99,4 @@ void multiply_lanes(const float* from, const Plane& plane, const float* by, floa
 void mean_to_rows(const float* x, const Plane& plane, int64_t count, float* rows, int64_t stride);
 void mean_from_rows(const float* rows, int64_t stride, int64_t count, float* gx, const Plane& plane, bool add);
 
-}  // namespace netmend::training
+}  // namespace netmend::ops
