@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -284,6 +285,9 @@ void use_device(const std::string& device, const std::string& precision) {
     finish_device_work();
   } catch (const std::exception& error) {
     const std::string what = error.what();
+    if (what.find("out of memory") != std::string::npos)
+      throw InputError(fmt::format("--device {}: other programs have taken the GPU's memory", device),
+                       "nvidia-smi tells which. Or leave --device out.");
     throw InputError(
         fmt::format("--device {}: the GPU cannot be used: {}", device, printable(what.substr(0, what.find('\n')))),
         "Does the driver fit this LibTorch? nvidia-smi shows its version. Or leave --device out.");
@@ -307,7 +311,9 @@ std::atomic<bool> smaller{false};
 int64_t device_batch_limit() { return batch_limit; }
 void set_device_batch_limit(int64_t inputs) { batch_limit = inputs; }
 bool is_device_memory(const std::exception& error) {
-  return dynamic_cast<const model::DeviceMemoryError*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error);
+  // The libraries below LibTorch say it in words alone: CUBLAS_STATUS_ALLOC_FAILED, CUDNN_STATUS_ALLOC_FAILED.
+  return dynamic_cast<const model::DeviceMemoryError*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+         std::string_view(error.what()).find("STATUS_ALLOC_FAILED") != std::string_view::npos;
 }
 void tell_smaller_batches() { smaller = true; }
 bool smaller_batches() { return smaller; }

@@ -30,9 +30,16 @@ struct dim3 {
 
 extern "C" {
 
+// Which of the three is called depends on CUDA's version.
 int cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
   if (gone || lost()) return gone = true, kLaunchFailure;
   static const auto own = next<int (*)(const void*, dim3, dim3, void**, size_t, void*)>("cudaLaunchKernel");
+  return own(function, grid, block, arguments, shared, stream);
+}
+
+int __cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+  if (gone || lost()) return gone = true, kLaunchFailure;
+  static const auto own = next<int (*)(const void*, dim3, dim3, void**, size_t, void*)>("__cudaLaunchKernel");
   return own(function, grid, block, arguments, shared, stream);
 }
 
