@@ -174,26 +174,26 @@ class Evaluation(Case):
     def test_lab_run_carries_a_state_from_step_to_step(self):
         nodes = [node("Add", ["x", "s"], ["y"]), node("Identity", ["y"], ["next"])]
         write_bytes("sums.onnx", onnx_model(nodes, [value_info("x", 1, 1), value_info("s", 1, 1)], [value_info("y", 1, 1), value_info("next", 1, 1)]))
-        write_npy("x.npy", "f", (4, 1), [1, 2, 3, 4])
+        write_npy("x.npy", "f", (4, 1), [1.5, 2, 3, 4])
         write_npy("of.npy", "q", (4,), [7, 7, 8, 8])
         words = ["lab", "run", "sums.onnx", "--input", "x=x.npy", "--out", "o"]
         self.refused(*words, words=["--input s="])
         self.json(*words, "--carry", "next=s")
-        self.assertEqual(list(read_floats("o/y.npy")), [1, 3, 6, 10])
-        self.assertEqual(list(read_floats("o/s.npy")), [0, 1, 3, 6])
+        self.assertEqual(list(read_floats("o/y.npy")), [1.5, 3.5, 6.5, 10.5])
+        self.assertEqual(list(read_floats("o/s.npy")), [0, 1.5, 3.5, 6.5])
         self.json(*words, "--carry", "next=s", "--sequences", "of.npy")
-        self.assertEqual(list(read_floats("o/y.npy")), [1, 3, 3, 7])
-        self.assertEqual(list(read_floats("o/s.npy")), [0, 1, 0, 3])
+        self.assertEqual(list(read_floats("o/y.npy")), [1.5, 3.5, 3, 7])
+        self.assertEqual(list(read_floats("o/s.npy")), [0, 1.5, 0, 3])
         write_npy("start.npy", "f", (1, 1), [5])
         self.json(*words, "--carry", "next=s", "--input", "s=start.npy")
-        self.assertEqual(list(read_floats("o/y.npy")), [6, 8, 11, 15])
+        self.assertEqual(list(read_floats("o/y.npy")), [6.5, 8.5, 11.5, 15.5])
         self.refused(*words, "--carry", "next", words=["OUTPUT=INPUT"])
         self.refused(*words, "--carry", "next=t", words=["no input `t`"])
         self.refused(*words, "--carry", "next=s", "--sequences", "start.npy", words=["each of the 4 steps"])
         # What steps began with is data like any other.
         with zipfile.ZipFile("both.npz", "w") as archive:
             archive.write("x.npy"), archive.write("o/s.npy", "s.npy"), archive.write("o/y.npy", "y.npy")
-        told = self.json("eval", "sums.onnx", "--data", "npz:both.npz,x=x:s,y=y", "--output", "y", "--anyway")
+        told = self.json("eval", "sums.onnx", "--data", "npz:both.npz,x=x:s,y=y,kind=number", "--output", "y")
         self.assertEqual((told["samples"], told["loss"]), (4, 0))
 
 

@@ -245,6 +245,16 @@ TEST(UnitChecks, NameUnitsAtTheirLimit) {
   EXPECT_TRUE(raises(Examined(graph).found, "saturated-units:" + layers_of(graph)[1].name));
 }
 
+TEST(UnitChecks, NameUnitsThatFlipBetweenTheirLimits) {
+  model::Graph graph = trained("mlp:784-64-64-64-10");
+  for (model::Node& node : graph.nodes)
+    if (node.op == "Relu") node.op = "Tanh";
+  rewrite(graph, layers_of(graph)[1].weight, [](at::Tensor& w) { w.mul_(1000); });
+  const Results found = Examined(graph).found;
+  EXPECT_TRUE(raises(found, "saturated-units:" + layers_of(graph)[1].name));
+  EXPECT_FALSE(raises(found, "saturated-units:" + layers_of(graph)[0].name));
+}
+
 TEST(PredictionChecks, SayNothingAboveANoteAboutSoundAnswers) {
   Answered sound;
   sound.test = sound.part(spread_mistakes, well_calibrated);

@@ -138,19 +138,32 @@ class UnitChecks {
   void stuck(size_t l) {
     double low = 0, high = 0;
     if (!limits(seen_.space->layers()[l].activation, low, high)) return;
-    int64_t count = 0;
+    int64_t still = 0, flipping = 0;
     const double near = 0.01 * (high - low);
     for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) {
       const UnitRange all = range(u);
-      count += all.seen > 0 && (all.low > high - near || all.high < low + near);
+      if (all.seen == 0) continue;
+      const bool stays = all.low > high - near || all.high < low + near;
+      still += stays, flipping += !stays && at_either_limit(ranges_[size_t(u)], low, high);
     }
+    const int64_t count = still + flipping;
     if (double(count) <= kStuckShare * double(seen_.space->units(l)) || count < 2) return;
     found_.add(findings::make(
         "saturated-units", seen_.space->layers()[l].name, words(l, count), {}, Certainty::kConfirmed,
         fmt::format("{} of {} units", with_commas(count), with_commas(seen_.space->units(l))),
-        fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.", with_commas(count),
-                    with_commas(seen_.space->units(l)), seen_.space->layers()[l].name,
-                    seen_.space->layers()[l].activation, with_commas(inputs()))));
+        fmt::format(
+            "{} of {} units of {} ({}) are at a limit: {} stay within 1 % of one on all {} inputs, {} flip between "
+            "both, on average over the {} tests within 0.5 % of the range from the nearer one.",
+            with_commas(count), with_commas(seen_.space->units(l)), seen_.space->layers()[l].name,
+            seen_.space->layers()[l].activation, with_commas(still), with_commas(inputs()), with_commas(flipping),
+            with_commas(seen_.test->data->size()))));
+  }
+
+  /// With t from −1 to 1 between the limits: 1 − |t| is at most 1 − t², so that the mean of t² bounds the mean distance
+  /// from the nearer limit.
+  static bool at_either_limit(const UnitRange& one, double low, double high) {
+    const double half = (high - low) / 2, off = one.mean - (high + low) / 2;
+    return one.seen >= kEnoughInputs && (one.squares / double(one.seen) + off * off) / (half * half) >= 0.99;
   }
 
   double huge(size_t l) {
