@@ -15,7 +15,7 @@ from networks import NETWORKS
 
 ROUNDS, SECONDS, SLACK = 5, 1.0, 0.85
 FORWARD = {"lenet5": 3.0, "dnn1": 1.3, "cifar-convnet": 1.5, "resnet20": 1.5}
-TRAIN = {"lenet5": 2.0, "dnn1": 1.5, "cifar-convnet": 1.6, "resnet20": 1.6}
+TRAIN = {"lenet5": 2.0, "dnn1": 1.5, "cifar-convnet": 1.6, "resnet20": 1.1}
 TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20": 1600}
 WORKERS = 1.6
 ATTACKS = 1.5  # of foolbox's images a second
