@@ -221,7 +221,8 @@ netmend check changed.onnx --data glyphs --only constant-layers)"},
     {"saturated-units", "{n} of {of} units of {layer} are saturated.", Rule::kMinor, kData | kHidden,
      "act-wrong-type, pre-missing-normalisation",
      "Their activation (sigmoid, tanh or similar) stays within 1 % of its range from one limit on every input that was "
-     "run. Such a unit hardly distinguishes inputs, and its gradient is almost 0.",
+     "run, or is always near one of the two and flips between them. The first hardly distinguishes inputs, the second "
+     "knows two values, and the gradient of either is almost 0.",
      "The inputs are not scaled, the weights or biases are too large, or a saturating activation function is used "
      "where ReLU would do.",
      "Standardise the inputs and run again: if the units recover, the scale of the inputs is the cause; otherwise "
