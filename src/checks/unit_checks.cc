@@ -148,15 +148,28 @@ class UnitChecks {
     }
     const int64_t count = still + flipping;
     if (double(count) <= kStuckShare * double(seen_.space->units(l)) || count < 2) return;
-    found_.add(findings::make(
-        "saturated-units", seen_.space->layers()[l].name, words(l, count), {}, Certainty::kConfirmed,
-        fmt::format("{} of {} units", with_commas(count), with_commas(seen_.space->units(l))),
-        fmt::format(
-            "{} of {} units of {} ({}) are at a limit: {} stay within 1 % of one on all {} inputs, {} flip between "
-            "both, on average over the {} tests within 0.5 % of the range from the nearer one.",
-            with_commas(count), with_commas(seen_.space->units(l)), seen_.space->layers()[l].name,
-            seen_.space->layers()[l].activation, with_commas(still), with_commas(inputs()), with_commas(flipping),
-            with_commas(seen_.test->data->size()))));
+    found_.add(findings::make("saturated-units", seen_.space->layers()[l].name, words(l, count), {},
+                              Certainty::kConfirmed,
+                              fmt::format("{} of {} units", with_commas(count), with_commas(seen_.space->units(l))),
+                              saturated_words(l, still, flipping)));
+  }
+
+  std::string saturated_words(size_t l, int64_t still, int64_t flipping) const {
+    const model::Layer& layer = seen_.space->layers()[l];
+    auto of_layer = [&](int64_t count) {
+      return fmt::format("{} of {} units of {} ({})", with_commas(count), with_commas(seen_.space->units(l)),
+                         layer.name, layer.activation);
+    };
+    std::vector<std::string> found;
+    if (still > 0)
+      found.push_back(
+          fmt::format("Within 1 % of a limit on all {} inputs: {}.", with_commas(inputs()), of_layer(still)));
+    if (flipping > 0)
+      found.push_back(
+          fmt::format("Flipping between both limits, on average over {} tests within 0.5 % of the range from "
+                      "the nearer one: {}.",
+                      with_commas(seen_.test->data->size()), of_layer(flipping)));
+    return join(found, " ");
   }
 
   /// With t from −1 to 1 between the limits: 1 − |t| is at most 1 − t², so that the mean of t² bounds the mean distance

@@ -44,7 +44,7 @@ class Builder {
         for (ValueId id : graph.nodes[n].inputs) ++uses_[id];
     claimed_.resize(parameters.slots().size());
     LaneValue first;
-    first.slopes = false;
+    first.differentiable = false;
     if (shape.size() == 3) {
       first.image = true;
       first.plane.channels = shape[0], first.plane.height = shape[1], first.plane.width = shape[2];
@@ -201,9 +201,9 @@ class Builder {
     form.top = window.begin[0], form.left = window.begin[1];
     const LaneValue made = image(form.units, window);
     widen(values[size_t(in)].plane, conv_margin(form, values[size_t(in)].plane, made.plane));
-    const bool back = values[size_t(in)].slopes;
+    const bool back = values[size_t(in)].differentiable;
     add(node, lane_conv(form), in, made);
-    if (back) slope_margins_[ops.back()->out] = conv_slope_margin(form, values[size_t(in)].plane, made.plane);
+    if (back) gradient_margins_[ops.back()->out] = conv_gradient_margin(form, values[size_t(in)].plane, made.plane);
   }
 
   void pool(const Node& node) {
@@ -242,7 +242,7 @@ class Builder {
   LaneValue bare(int value) const {
     LaneValue made = values[size_t(value)];
     made.plane.top = made.plane.left = made.plane.bottom = made.plane.right = 0;
-    made.slopes = true;
+    made.differentiable = true;
     return made;
   }
 
@@ -368,7 +368,7 @@ class Builder {
       if (quiet(value)) share(value);
     auto sharers = [&](int place) {
       return std::count_if(values.begin(), values.end(),
-                           [&](const LaneValue& one) { return one.slopes && one.gradient == place; });
+                           [&](const LaneValue& one) { return one.differentiable && one.gradient == place; });
     };
     for (auto [value, rival] : {std::pair{op.in, op.other}, std::pair{op.other, op.in}}) {
       if (quiet(value) || !quiet(rival) || makers_[size_t(value)] < 0) continue;
@@ -385,18 +385,18 @@ class Builder {
     int places = 0;
     for (size_t v = values.size(); v-- > 0;) {  // those of sums before those of their operands
       LaneValue& value = values[v];
-      if (!value.slopes) continue;
+      if (!value.differentiable) continue;
       if (value.gradient < 0) value.gradient = places++;
       const int maker = makers_[v];
       if (maker >= 0 && ops[size_t(maker)]->other >= 0) share_place(*ops[size_t(maker)]);
     }
     planes.resize(size_t(places));
     for (const LaneValue& value : values) {
-      if (!value.image || !value.slopes) continue;
+      if (!value.image || !value.differentiable) continue;
       Plane& plane = planes[size_t(value.gradient)];
       plane.channels = value.plane.channels, plane.height = value.plane.height, plane.width = value.plane.width;
     }
-    for (const auto& [value, margin] : slope_margins_) widen(planes[size_t(values[size_t(value)].gradient)], margin);
+    for (const auto& [value, margin] : gradient_margins_) widen(planes[size_t(values[size_t(value)].gradient)], margin);
   }
 
   const model::Graph& graph_;
@@ -409,7 +409,7 @@ class Builder {
   std::set<size_t> statistics_;            ///< that a node keeps up to date
   std::vector<int> makers_;                ///< operator that makes a value, or −1
   std::vector<std::vector<int>> readers_;  ///< operators that read it
-  std::map<int, Plane> slope_margins_;     ///< of values
+  std::map<int, Plane> gradient_margins_;  ///< of values
   std::map<int, bool> means_;              ///< rows that are still images of one pixel in the file
   uint64_t step_ = 0;
   size_t biased_ = SIZE_MAX;  ///< the node whose work the dense layer before it does
@@ -468,7 +468,7 @@ struct LaneNetwork::Impl {
     for (const auto& op : ops) op->forward(pass);
     const at::Tensor answers = pass.row(output);
     LossSum sum = loss_of(loss, answers, labels, total);
-    pass.slope_row(output) = sum.gradient.view(answers.sizes());
+    pass.gradient_row(output) = sum.gradient.view(answers.sizes());
     for (size_t i = ops.size(); i-- > 0;) ops[i]->backward(pass);
     return sum;
   }

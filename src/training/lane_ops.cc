@@ -44,7 +44,7 @@ class Conv : public LaneOp {
           own_.push_back(int64_t(own_.size()));
           taps_.push_back(c * x.plane.channel() + i * x.plane.line() + j * kInputs);
         }
-    if (!x.slopes) return;
+    if (!x.differentiable) return;
     const Plane& g = planes[size_t(y.gradient)];
     rows_ = phases(x.plane.height, f_.top, f_.stride_y), columns_ = phases(x.plane.width, f_.left, f_.stride_x);
     for (const Phase& row : rows_)
@@ -76,28 +76,28 @@ class Conv : public LaneOp {
   }
 
   void backward(LanePass& pass) const override {
-    const Plane &x = pass.plane(in), &y = pass.plane(out), &g = pass.slope_plane(out);
-    float* bias = f_.bias < 0 ? nullptr : pass.slope(f_.bias);
+    const Plane &x = pass.plane(in), &y = pass.plane(out), &g = pass.gradient_plane(out);
+    float* bias = f_.bias < 0 ? nullptr : pass.parameter_gradient(f_.bias);
     if (bias && !pass.add) std::fill_n(bias, f_.units, 0.0f);
     ops::WindowDots d;
     d.g_unit = g.channel(), d.g_line = g.line();
     d.x_at = taps_.data(), d.x_line = f_.stride_y * x.line(), d.x_step = f_.stride_x * kInputs;
     d.units = f_.units, d.terms = f_.products(), d.lines = y.height, d.columns = y.width;
-    d.to = pass.slope(f_.weight);
-    const bool joins = pass.values[size_t(in)].slopes && pass.joins(in);
+    d.to = pass.parameter_gradient(f_.weight);
+    const bool joins = pass.values[size_t(in)].differentiable && pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group) {
-      float* slopes = pass.slope_image(out, group);
-      if (relu || bias) ops::mask_and_sum(slopes, g, pass.image(out, group), y, relu, bias);
-      d.g = slopes + g.first(), d.x = pass.image(in, group) + x.at(-f_.top, -f_.left);
+      float* gradients = pass.gradient_image(out, group);
+      if (relu || bias) ops::mask_and_sum(gradients, g, pass.image(out, group), y, relu, bias);
+      d.g = gradients + g.first(), d.x = pass.image(in, group) + x.at(-f_.top, -f_.left);
       d.add = pass.add || group > 0;
       ops::window_dots(pass.vectors, d);
-      if (pass.values[size_t(in)].slopes) to_inputs(pass, group, joins);
+      if (pass.values[size_t(in)].differentiable) to_inputs(pass, group, joins);
     }
   }
 
  private:
   void to_inputs(LanePass& pass, int64_t group, bool joins) const {
-    const Plane &gx = pass.slope_plane(in), &g = pass.slope_plane(out);
+    const Plane &gx = pass.gradient_plane(in), &g = pass.gradient_plane(out);
     ops::WindowSums s;
     s.a = pass.weight(f_.weight), s.a_row = f_.height * f_.width;
     s.c_row = gx.channel(), s.c_step = f_.stride_x * kInputs, s.rows = f_.channels;
@@ -108,8 +108,8 @@ class Conv : public LaneOp {
         s.a_at = back_weights_[which].data(), s.b_at = back_taps_[which].data();
         s.terms = int64_t(back_taps_[which].size()), s.columns = column.count;
         for (int64_t i = 0; i < row.count; ++i) {
-          s.b = pass.slope_image(out, group) + g.at(row.from + i, column.from);
-          s.c = pass.slope_image(in, group) + gx.at(row.first + i * f_.stride_y, column.first);
+          s.b = pass.gradient_image(out, group) + g.at(row.from + i, column.from);
+          s.c = pass.gradient_image(in, group) + gx.at(row.first + i * f_.stride_y, column.first);
           s.from = joins ? s.c : nullptr;
           ops::window_sums(pass.vectors, s);
         }
@@ -136,16 +136,16 @@ class Pool : public LaneOp {
   }
 
   void backward(LanePass& pass) const override {
-    if (!pass.values[size_t(in)].slopes) return;
+    if (!pass.values[size_t(in)].differentiable) return;
     const at::Tensor& which = pass.room.own[number];
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group) {
       // What lies outside all windows gets nothing.
       if (!joins && !covers(pass.plane(in), pass.plane(out)))
-        std::fill_n(pass.slope_image(in, group), pass.slope_plane(in).all(), 0.0f);
-      ops::unpool_lanes(pass.slope_image(out, group), pass.slope_plane(out), pass.image(out, group), pass.plane(out),
-                        which.data_ptr<int8_t>() + group * which.size(1), f_, relu, pass.slope_image(in, group),
-                        pass.slope_plane(in), joins || !f_.apart());
+        std::fill_n(pass.gradient_image(in, group), pass.gradient_plane(in).all(), 0.0f);
+      ops::unpool_lanes(pass.gradient_image(out, group), pass.gradient_plane(out), pass.image(out, group),
+                        pass.plane(out), which.data_ptr<int8_t>() + group * which.size(1), f_, relu,
+                        pass.gradient_image(in, group), pass.gradient_plane(in), joins || !f_.apart());
     }
   }
 
@@ -200,23 +200,23 @@ class Norm : public LaneOp {
 
   /// gx = w/σ · (g − mean of g − x̂ · mean of g·x̂), means over the whole batch.
   void backward(LanePass& pass) const override {
-    const Plane &x = pass.plane(in), &g = pass.slope_plane(out);
+    const Plane &x = pass.plane(in), &g = pass.gradient_plane(out);
     const auto channels = size_t(x.channels);
     const double *means = pass.room.own[number].data_ptr<double>(), *inverse = means + channels;
     const std::vector<float> around(means, means + channels);
     std::vector<double> sums(2 * channels + 1);
     for (int64_t group = 0; group < pass.groups; ++group)
-      ops::lane_products(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), relu,
+      ops::lane_products(pass.gradient_image(out, group), g, pass.image(out, group), pass.plane(out), relu,
                          pass.image(in, group), x, around.data(), pass.inputs_in(group), sums.data(),
                          sums.data() + channels);
-    float *scale = pass.slope(f_.scale), *bias = pass.slope(f_.bias);
+    float *scale = pass.parameter_gradient(f_.scale), *bias = pass.parameter_gradient(f_.bias);
     for (size_t c = 0; c < channels; ++c) {  // from x − rounded mean to x̂
       sums[channels + c] = (sums[channels + c] - sums[c] * (means[c] - double(around[c]))) * inverse[c];
       bias[c] = float(sums[c]), scale[c] = float(sums[channels + c]);
     }
     sums.back() = double(pass.inputs * x.height * x.width);
     all_reduce(sums);
-    if (!pass.values[size_t(in)].slopes) return;
+    if (!pass.values[size_t(in)].differentiable) return;
     std::vector<float> a(channels), b(channels), k(channels);
     for (size_t c = 0; c < channels; ++c) {
       const double factor = pass.weight(f_.scale)[c] * inverse[c],
@@ -227,8 +227,8 @@ class Norm : public LaneOp {
     }
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      ops::lane_combine(pass.slope_image(out, group), g, pass.image(in, group), x, a.data(), b.data(), k.data(),
-                        pass.inputs_in(group), pass.slope_image(in, group), pass.slope_plane(in), joins);
+      ops::lane_combine(pass.gradient_image(out, group), g, pass.image(in, group), x, a.data(), b.data(), k.data(),
+                        pass.inputs_in(group), pass.gradient_image(in, group), pass.gradient_plane(in), joins);
   }
 
  private:
@@ -247,15 +247,16 @@ class Add : public LaneOp {
   }
 
   void backward(LanePass& pass) const override {
-    const Plane& g = pass.slope_plane(out);
+    const Plane& g = pass.gradient_plane(out);
     const bool joins[2] = {joins_at(pass, in), joins_at(pass, other)};
     for (int64_t group = 0; group < pass.groups; ++group) {
       if (relu)
-        ops::mask_and_sum(pass.slope_image(out, group), g, pass.image(out, group), pass.plane(out), true, nullptr);
+        ops::mask_and_sum(pass.gradient_image(out, group), g, pass.image(out, group), pass.plane(out), true, nullptr);
       for (int i = 0; i < 2; ++i) {
         const int to = i == 0 ? in : other;
         if (apart(pass, to))
-          ops::pass_lanes(pass.slope_image(out, group), g, pass.slope_image(to, group), pass.slope_plane(to), joins[i]);
+          ops::pass_lanes(pass.gradient_image(out, group), g, pass.gradient_image(to, group), pass.gradient_plane(to),
+                          joins[i]);
       }
     }
   }
@@ -264,7 +265,7 @@ class Add : public LaneOp {
   /// Most operands share the place of the sum's gradient, which is theirs too.
   bool apart(const LanePass& pass, int to) const {
     const LaneValue& value = pass.values[size_t(to)];
-    return value.slopes && value.gradient != pass.values[size_t(out)].gradient;
+    return value.differentiable && value.gradient != pass.values[size_t(out)].gradient;
   }
   bool joins_at(LanePass& pass, int to) const { return apart(pass, to) && pass.joins(to); }
 };
@@ -281,12 +282,12 @@ class Mean : public LaneOp {
                         pass.row(out).data_ptr<float>() + group * kInputs * x.channels, x.channels);
   }
   void backward(LanePass& pass) const override {
-    if (!pass.values[size_t(in)].slopes) return;
-    const at::Tensor g = pass.slope_row(out).contiguous();
+    if (!pass.values[size_t(in)].differentiable) return;
+    const at::Tensor g = pass.gradient_row(out).contiguous();
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
       ops::mean_from_rows(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
-                          pass.slope_image(in, group), pass.slope_plane(in), joins);
+                          pass.gradient_image(in, group), pass.gradient_plane(in), joins);
   }
 };
 
@@ -302,12 +303,12 @@ class Flatten : public LaneOp {
                          pass.row(out).data_ptr<float>() + group * kInputs * width, width);
   }
   void backward(LanePass& pass) const override {
-    if (!pass.values[size_t(in)].slopes) return;
-    const at::Tensor g = pass.slope_row(out).contiguous();
+    if (!pass.values[size_t(in)].differentiable) return;
+    const at::Tensor g = pass.gradient_row(out).contiguous();
     pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
       ops::rows_to_lanes(g.data_ptr<float>() + group * kInputs * g.size(1), g.size(1), pass.inputs_in(group),
-                         pass.slope_image(in, group), pass.slope_plane(in));
+                         pass.gradient_image(in, group), pass.gradient_plane(in));
   }
 };
 
@@ -323,7 +324,7 @@ class Dense : public LaneOp {
   }
 
   void backward(LanePass& pass) const override {
-    at::Tensor& g = pass.slope_row(out);
+    at::Tensor& g = pass.gradient_row(out);
     if (relu) g = at::threshold_backward(g, pass.row(out), 0);
     if (f_.bias >= 0) {
       at::Tensor bias = pass.gradient.narrow(0, f_.bias, f_.units);
@@ -333,7 +334,7 @@ class Dense : public LaneOp {
     w = f_.inputs_first ? w.view({f_.inputs, f_.units}) : w.view({f_.units, f_.inputs});
     const at::Tensor &x = pass.row(in), left = f_.inputs_first ? x.t() : g.t(), &right = f_.inputs_first ? g : x;
     pass.add ? w.addmm_(left, right) : at::mm_out(w, left, right);
-    if (pass.values[size_t(in)].slopes) pass.slope_row(in) = at::mm(g, matrix(pass.parameters.values()).t());
+    if (pass.values[size_t(in)].differentiable) pass.gradient_row(in) = at::mm(g, matrix(pass.parameters.values()).t());
   }
 
  private:
@@ -372,17 +373,17 @@ class Dropout : public LaneOp {
   }
 
   void backward(LanePass& pass) const override {
-    if (!pass.values[size_t(in)].slopes) return;
+    if (!pass.values[size_t(in)].differentiable) return;
     const at::Tensor& mask = pass.room.own[number];
     if (!pass.values[size_t(in)].image) {
-      pass.slope_row(in) = at::mul(pass.slope_row(out), mask);
+      pass.gradient_row(in) = at::mul(pass.gradient_row(out), mask);
       return;
     }
     const bool joins = pass.joins(in);
     for (int64_t group = 0; group < pass.groups; ++group)
-      ops::multiply_lanes(pass.slope_image(out, group), pass.slope_plane(out),
-                          mask.data_ptr<float>() + group * mask.size(1), pass.slope_image(in, group),
-                          pass.slope_plane(in), joins);
+      ops::multiply_lanes(pass.gradient_image(out, group), pass.gradient_plane(out),
+                          mask.data_ptr<float>() + group * mask.size(1), pass.gradient_image(in, group),
+                          pass.gradient_plane(in), joins);
   }
 
  private:
@@ -401,7 +402,7 @@ Plane conv_margin(const LaneConv& f, const Plane& in, const Plane& out) {
   return margin;
 }
 
-Plane conv_slope_margin(const LaneConv& f, const Plane& in, const Plane& out) {
+Plane conv_gradient_margin(const LaneConv& f, const Plane& in, const Plane& out) {
   Plane margin;
   margin.top = std::max<int64_t>(0, -floor_of(f.top - (f.height - 1), f.stride_y));
   margin.left = std::max<int64_t>(0, -floor_of(f.left - (f.width - 1), f.stride_x));

@@ -18,10 +18,10 @@ using ops::kInputs, ops::LanePool, ops::Plane, ops::Vectors;
 /// What flows between operators: images in lanes, or rows of numbers, one for each input.
 struct LaneValue {
   bool image = false;
-  Plane plane;         ///< of an image, with the margin that those who read it need
-  int64_t width = 0;   ///< of a row
-  int gradient = -1;   ///< number of the place where its gradient stands; several values may share one
-  bool slopes = true;  ///< whether anyone wants its gradient; nobody wants that of the network's input
+  Plane plane;                 ///< of an image, with the margin that those who read it need
+  int64_t width = 0;           ///< of a row
+  int gradient = -1;           ///< number of the place where its gradient stands; several values may share one
+  bool differentiable = true;  ///< whether anyone wants its gradient; nobody wants that of the network's input
 };
 
 /// Memory of one pass; used again and again.
@@ -48,19 +48,19 @@ struct LanePass {
   const float* weight(int64_t offset) const {
     return offset < 0 ? nullptr : static_cast<const float*>(parameters.values().data_ptr()) + offset;
   }
-  float* slope(int64_t offset) const { return static_cast<float*>(gradient.data_ptr()) + offset; }
+  float* parameter_gradient(int64_t offset) const { return static_cast<float*>(gradient.data_ptr()) + offset; }
   const Plane& plane(int value) const { return values[size_t(value)].plane; }
-  const Plane& slope_plane(int value) const { return planes[size_t(values[size_t(value)].gradient)]; }
+  const Plane& gradient_plane(int value) const { return planes[size_t(values[size_t(value)].gradient)]; }
   /// Where a group's image begins, margin included.
   float* image(int value, int64_t group) const {
     return static_cast<float*>(room.values[size_t(value)].data_ptr()) + group * plane(value).all();
   }
-  float* slope_image(int value, int64_t group) const {
+  float* gradient_image(int value, int64_t group) const {
     return static_cast<float*>(room.gradients[size_t(values[size_t(value)].gradient)].data_ptr()) +
-           group * slope_plane(value).all();
+           group * gradient_plane(value).all();
   }
   at::Tensor& row(int value) const { return room.values[size_t(value)]; }
-  at::Tensor& slope_row(int value) const { return room.gradients[size_t(values[size_t(value)].gradient)]; }
+  at::Tensor& gradient_row(int value) const { return room.gradients[size_t(values[size_t(value)].gradient)]; }
   /// Whether a gradient is to be added to what others wrote; from now on it holds something.
   bool joins(int value) {
     char& there = written[size_t(values[size_t(value)].gradient)];
@@ -105,7 +105,7 @@ struct LaneDropout {
 
 /// Which margin a convolution needs around what it reads, and around the gradient of what it makes.
 Plane conv_margin(const LaneConv& form, const Plane& in, const Plane& out);
-Plane conv_slope_margin(const LaneConv& form, const Plane& in, const Plane& out);
+Plane conv_gradient_margin(const LaneConv& form, const Plane& in, const Plane& out);
 
 std::unique_ptr<LaneOp> lane_conv(const LaneConv& form);
 std::unique_ptr<LaneOp> lane_pool(const LanePool& form);

@@ -55,7 +55,7 @@ class LockstepLanes : public Lockstep {
       which_.push_back(at::zeros({blocks_[i].dense ? 0 : chunk_ * layouts_[i].windows * kLanes}, at::kChar));
     }
     in_.push_back(room(chunk_ * layouts_.back().out));
-    for (const at::Tensor& tensor : in_) slopes_.push_back(at::zeros_like(tensor));
+    for (const at::Tensor& tensor : in_) gradients_.push_back(at::zeros_like(tensor));
     int64_t row = 1, grid = 1;
     for (const LockstepBlock& b : blocks_) {
       row = std::max(row, b.units * b.out.x * b.pool.area());
@@ -282,10 +282,10 @@ class LockstepLanes : public Lockstep {
       forward(input, count);
       const at::Tensor answers = by_network(in_.back(), count).flatten(0, 1);
       std::vector<double> each(size_t(count_ * count));
-      const at::Tensor slopes =
+      const at::Tensor gradients =
           loss_of(loss, answers, repeated(rows.labels.narrow(0, from, count)), all, each.data()).gradient;
       for (size_t row = 0; row < each.size(); ++row) sums[row / size_t(count)] += each[row];
-      by_network(slopes_.back(), count).copy_(slopes.view({count_, count, -1}));
+      by_network(gradients_.back(), count).copy_(gradients.view({count_, count, -1}));
       for (size_t i = blocks_.size(); i-- > 0;)
         blocks_[i].dense ? dense_backward(i, input, count) : conv_backward(i, input, count);
     }
@@ -294,12 +294,12 @@ class LockstepLanes : public Lockstep {
   void dense_backward(size_t i, const float* input, int64_t count) {
     const LockstepBlock& b = blocks_[i];
     const Layout& own = layouts_[i];
-    float* slopes = slopes_[i + 1].data_ptr<float>();
-    if (b.relu) lane_relu_back(slopes, in_[i + 1].data_ptr<float>(), count * b.units);
+    float* gradients = gradients_[i + 1].data_ptr<float>();
+    if (b.relu) lane_relu_back(gradients, in_[i + 1].data_ptr<float>(), count * b.units);
     for (int64_t u = 0; own.bias >= 0 && u < b.units; ++u)
-      lane_sum(slopes + u * kLanes, count, b.units, parameter(gradient_, own.bias + u));
+      lane_sum(gradients + u * kLanes, count, b.units, parameter(gradient_, own.bias + u));
     LaneProduct p;
-    p.a = slopes, p.a_row = own.row_out.data(), p.a_step = own.column_out.data();
+    p.a = gradients, p.a_row = own.row_out.data(), p.a_step = own.column_out.data();
     read(i, input, 0, p);
     p.b_column = own.taps.data(), p.b_step = own.places.data();
     p.c = parameter(gradient_, own.weight), p.c_row = own.rows.data(), p.c_column = own.steps.data();
@@ -308,8 +308,8 @@ class LockstepLanes : public Lockstep {
     if (i == 0) return;
     LaneProduct back;
     back.a = parameter(values_, own.weight), back.a_row = own.steps.data(), back.a_step = own.rows.data();
-    back.b = slopes, back.b_column = own.column_out.data(), back.b_step = own.row_out.data();
-    back.c = slopes_[i].data_ptr<float>(), back.c_row = own.taps.data(), back.c_column = own.places.data();
+    back.b = gradients, back.b_column = own.column_out.data(), back.b_step = own.row_out.data();
+    back.c = gradients_[i].data_ptr<float>(), back.c_row = own.taps.data(), back.c_column = own.places.data();
     back.rows = b.channels, back.columns = count, back.steps = b.units;
     lane_product(back);
   }
@@ -327,7 +327,7 @@ class LockstepLanes : public Lockstep {
       if (i > 0) std::memset(grid_.data_ptr<float>(), 0, size_t(b.units * grid_of(b).area() * kLanes) * sizeof(float));
       for (int64_t y = 0; y < b.out.y; ++y) {
         for (int64_t u = 0; u < b.units; ++u)
-          lane_unpool(parameter(slopes_[i + 1], out_place(i, n, u, y)), parameter(in_[i + 1], out_place(i, n, u, y)),
+          lane_unpool(parameter(gradients_[i + 1], out_place(i, n, u, y)), parameter(in_[i + 1], out_place(i, n, u, y)),
                       which_place(i, n, u, y), b.out.x, b.pool.area(), b.relu, parameter(row_, u * columns),
                       own.bias >= 0 ? parameter(gradient_, own.bias + u) : spare_.data_ptr<float>());
         read(i, input, n * own.in + y * b.pool_stride.y * b.stride.y * b.padded().x, p);
@@ -356,7 +356,7 @@ class LockstepLanes : public Lockstep {
     LaneProduct p;
     p.a = parameter(values_, own.weight), p.a_row = own.in_rows.data(), p.a_step = own.back_steps.data();
     p.b = grid_.data_ptr<float>(), p.b_column = own.in_columns.data(), p.b_step = own.in_steps.data();
-    p.c = parameter(slopes_[i], n * own.in), p.c_row = own.back_rows.data(), p.c_column = own.back_columns.data();
+    p.c = parameter(gradients_[i], n * own.in), p.c_row = own.back_rows.data(), p.c_column = own.back_columns.data();
     p.rows = b.channels, p.columns = int64_t(own.in_columns.size()), p.steps = int64_t(own.in_steps.size());
     lane_product(p);
   }
@@ -367,7 +367,7 @@ class LockstepLanes : public Lockstep {
   int64_t chunk_ = 1;  ///< inputs at a time; follows from the network alone
   int64_t count_ = 0;
   at::Tensor values_, gradient_, first_, second_;
-  std::vector<at::Tensor> in_, slopes_;  ///< what goes into each block, last what comes out; gradients of it
+  std::vector<at::Tensor> in_, gradients_;  ///< what goes into each block, last what comes out; gradients of it
   std::vector<at::Tensor> which_;
   at::Tensor input_, row_, grid_, spare_;
 };
